@@ -43,8 +43,10 @@ type Config struct {
 	Dialect sqlstore.Dialect
 
 	// Table is the table of the leases, in a schema if need be. It has no effect on SQLite.
+	// Programs that write to the same rows must use the same one, so name the schema if their
+	// connections have different ones, as roles with schemas of their own have on PostgreSQL.
 	//
-	// Defaults to sqllease.DefaultTable.
+	// Defaults to sqllease.DefaultTable, in the schema or database of the connection.
 	Table string
 
 	// LeaseFile is the SQLite file of the leases of a SQLite database, for one whose folder takes
@@ -91,7 +93,8 @@ type Config struct {
 // If no number is free, Open waits for one, see Config.AcquireWait.
 //
 // Where the program may not create tables the error is a [*sqlstore.TableError], whose text has
-// the statements for whoever may. The other errors are those of [lease.Acquire]. For other
+// the statements for whoever may. Where another schema has the table, it is
+// [sqlstore.ErrOtherSchema]. The other errors are those of [lease.Acquire]. For other
 // stores and other settings, call that function and core.New; docs/workers.md shows how.
 func Open(ctx context.Context, db *sql.DB, c Config) (*core.Generator, error) {
 	if c.Namespace == "" {
@@ -147,7 +150,11 @@ func (c *Config) onTables(ctx context.Context, db *sql.DB, window time.Duration)
 	var missing *sqlstore.TableError
 	if errors.As(err, &missing) && errors.Is(err, sqlstore.ErrNoTable) {
 		// Not before, because a program that may not create tables may use those there are.
-		if refused := store.CreateTables(ctx); refused != nil {
+		refused := store.CreateTables(ctx)
+		if errors.Is(refused, sqlstore.ErrOtherSchema) {
+			return nil, refused
+		}
+		if refused != nil {
 			missing.Err = refused
 			return nil, missing
 		}

@@ -29,6 +29,10 @@ type Config struct {
 	// before it if need be, and is short enough for 63 bytes with the longest suffix that the
 	// Store adds to it for a further table. Case matters where the database lets it. Defaults to
 	// DefaultTable of the Store's package.
+	//
+	// Without a schema, the Store's first operation finds the table as its connection does, by
+	// search_path or the default database, and it remains that table. The Store does not create it
+	// while another schema has one of its name, see [ErrOtherSchema].
 	Table string
 
 	// AllowFUSE lets a SQLite file be on FUSE. Set it only if no other host shares that file

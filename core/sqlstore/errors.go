@@ -18,6 +18,12 @@ var (
 	// does without strict mode. Nothing was written.
 	ErrSchema = errors.New("unexpected table schema")
 
+	// ErrOtherSchema means that another schema of PostgreSQL, or another database of MySQL, has a
+	// table of the Store's name. The Store then does not create its own, because two tables would
+	// give the same numbers twice. The error names both. Set Config.Table to one of them, with its
+	// schema.
+	ErrOtherSchema = errors.New("another schema has a table of this name")
+
 	// ErrReadOnly means that the database takes no writes. It is a replica, a file without write
 	// permission, or a connection that was made read-only.
 	ErrReadOnly = sqlrow.ErrReadOnly
@@ -42,7 +48,7 @@ var (
 
 // A TableError says that the tables are not those that a Store needs. Nothing was written.
 type TableError struct {
-	Tables     []string // their names
+	Tables     []string // their names, with the schema as soon as it is known
 	Kind       error    // ErrNoTable or ErrSchema
 	Err        error    // what the database answered, or what is wrong
 	Statements []string // that create the tables

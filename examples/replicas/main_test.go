@@ -141,23 +141,21 @@ func TestNoIDRepeatsOnPostgreSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema := fmt.Sprintf("snowkey_replicas_%d_%d", os.Getpid(), time.Now().UnixNano())
+	database := fmt.Sprintf("snowkey_replicas_%d_%d", os.Getpid(), time.Now().UnixNano())
 	t.Cleanup(func() {
-		_, err := admin.rows.ExecContext(context.WithoutCancel(t.Context()), "DROP SCHEMA IF EXISTS "+schema+" CASCADE")
+		_, err := admin.rows.ExecContext(context.WithoutCancel(t.Context()), "DROP DATABASE IF EXISTS "+database+" WITH (FORCE)")
 		if err = errors.Join(err, admin.close()); err != nil {
 			t.Error(err)
 		}
 	})
-	if _, err := admin.rows.ExecContext(t.Context(), "CREATE SCHEMA "+schema); err != nil {
+	if _, err := admin.rows.ExecContext(t.Context(), "CREATE DATABASE "+database); err != nil {
 		t.Fatal(err)
 	}
 	u, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal("the DSN is not a URL")
 	}
-	query := u.Query()
-	query.Set("search_path", schema)
-	u.RawQuery = query.Encode()
+	u.Path = "/" + database
 	own, err := openDatabase(place{Postgres: u.String()})
 	if err != nil {
 		t.Fatal(err)

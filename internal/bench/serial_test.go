@@ -13,6 +13,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/servertest"
 )
 
 // serialLines is how many lines an invoice of BenchmarkSerial has.
@@ -40,7 +41,13 @@ func newSerialBench(b *testing.B, d database, dialect sqlstore.Dialect) *serialB
 	b.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
-	store, err := sqlserial.New(db, sqlstore.Config{Dialect: dialect, Logger: slog.New(slog.DiscardHandler)})
+	c := sqlstore.Config{Dialect: dialect, Logger: slog.New(slog.DiscardHandler)}
+	if dialect != sqlstore.SQLite {
+		if c.Table, err = servertest.Table(db, sqlserial.DefaultTable); err != nil {
+			b.Fatal(err)
+		}
+	}
+	store, err := sqlserial.New(db, c)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -115,7 +116,11 @@ func openFixed(context.Context, *servers) (take, func(context.Context) error, er
 }
 
 func openLease(ctx context.Context, s *servers) (take, func(context.Context) error, error) {
-	store, err := sqllease.New(s.postgres.DB, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Logger: silent})
+	table, err := servertest.Table(s.postgres.DB, sqllease.DefaultTable)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := sqllease.New(s.postgres.DB, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Table: table, Logger: silent})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -157,7 +162,14 @@ func openSegments(d sqlstore.Dialect, rule segment.Rule) opener {
 
 // newRow makes a row of its own for each run.
 func newRow(ctx context.Context, db *sql.DB, d sqlstore.Dialect) (*sqlsegment.Store, string, error) {
-	store, err := sqlsegment.New(db, sqlstore.Config{Dialect: d, Logger: silent})
+	c := sqlstore.Config{Dialect: d, Logger: silent}
+	if d != sqlstore.SQLite {
+		var err error
+		if c.Table, err = servertest.Table(db, sqlsegment.DefaultTable); err != nil {
+			return nil, "", err
+		}
+	}
+	store, err := sqlsegment.New(db, c)
 	if err != nil {
 		return nil, "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/conformance/serialcases"
+	"github.com/snowkey/snowkey/internal/servertest"
 )
 
 // Serials are chaos for series of invoices, in an empty database.
@@ -28,7 +29,14 @@ type Serials struct {
 // Run makes the tables, runs the processes and checks the numbers.
 func (c Serials) Run(t *testing.T) {
 	t.Helper()
-	store, err := sqlserial.New(c.DB, sqlstore.Config{Dialect: c.Dialect, Logger: slog.New(slog.DiscardHandler)})
+	config := sqlstore.Config{Dialect: c.Dialect, Logger: slog.New(slog.DiscardHandler)}
+	var err error
+	if c.Dialect != sqlstore.SQLite {
+		if config.Table, err = servertest.Table(c.DB, sqlserial.DefaultTable); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, err := sqlserial.New(c.DB, config)
 	if err == nil {
 		err = store.CreateTables(t.Context())
 	}

@@ -1,5 +1,5 @@
-// Package tables opens the database of a store of leases, segments or serials, creates its tables
-// and explains the errors of its transactions.
+// Package tables opens the database of a store of leases, segments or serials, finds and creates its
+// tables, and explains the errors of its transactions.
 package tables
 
 import (
@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -19,8 +19,8 @@ import (
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
-// A Kind is what a package keeps in its tables.
-type Kind struct {
+// A Kind is what a package keeps in its tables, with statements T.
+type Kind[T any] struct {
 	// Package is the name that errors begin with.
 	Package string
 
@@ -28,8 +28,11 @@ type Kind struct {
 	// of the others are that name with Suffixes, one for each further table.
 	Names, Suffixes []string
 
-	// Create returns the statements that create the tables of these names.
+	// Create returns the statements that create the tables, whose names are quoted.
 	Create func(d sqlstore.Dialect, names []string) []string
+
+	// Text returns the statements that use the tables, whose names are quoted.
+	Text func(d sqlstore.Dialect, names []string) T
 
 	// Definite reports whether an error of a transaction was decided from what it has read, and
 	// does not come from the database.
@@ -40,22 +43,31 @@ type Kind struct {
 }
 
 // A DB is the database of a Store. It is safe for concurrent use.
-type DB struct {
+type DB[T any] struct {
 	*sqlrow.DB
 	Dialect sqlstore.Dialect
-	Names   []string // of the tables
 	Log     *slog.Logger
 
-	kind       Kind
-	config     sqlrow.Config
-	statements []string
-	pool       sync.Once // its warning
+	kind   Kind[T]
+	config sqlrow.Config
+	named  *Tables[T]                // as Config.Table names them
+	found  atomic.Pointer[Tables[T]] // with their schema, once it is known; see place.go
+	pool   sync.Once                 // its warning
+}
+
+// Tables are the tables of a Store.
+type Tables[T any] struct {
+	Names      []string // for people
+	Text       T
+	schema     string // "": not known yet
+	quoted     []string
+	statements []string // that create them
 }
 
 // Open returns the database of a Store. It does no I/O and does not take pool over. A nil pool and
 // a wrong Config are a [*core.ValueError].
-func Open(pool *sql.DB, c sqlstore.Config, kind Kind) (*DB, error) {
-	refuse := func(name, value, want string) (*DB, error) {
+func Open[T any](pool *sql.DB, c sqlstore.Config, kind Kind[T]) (*DB[T], error) {
+	refuse := func(name, value, want string) (*DB[T], error) {
 		return nil, &core.ValueError{Package: kind.Package, Name: name, Value: value, Want: want}
 	}
 	if pool == nil {
@@ -80,8 +92,7 @@ func Open(pool *sql.DB, c sqlstore.Config, kind Kind) (*DB, error) {
 	if kind.Now == nil {
 		kind.Now = time.Now
 	}
-	d := &DB{Dialect: c.Dialect, Names: kind.names(c.Table), Log: c.Logger, kind: kind}
-	d.statements = kind.Create(c.Dialect, d.Names)
+	d := &DB[T]{Dialect: c.Dialect, Log: c.Logger, kind: kind}
 	d.config = sqlrow.Config{
 		Dialect:   c.Dialect,
 		Table:     c.Table,
@@ -94,27 +105,44 @@ func Open(pool *sql.DB, c sqlstore.Config, kind Kind) (*DB, error) {
 		Now: kind.Now,
 	}
 	d.DB = sqlrow.New(pool, d.config)
+	d.named = d.in(sqlrow.NameOf(c.Dialect, c.Table).Schema)
+	if d.named.schema != "" {
+		d.found.Store(d.named)
+	}
 	return d, nil
 }
 
-// names returns the tables beside the first one, and that one itself.
-func (k Kind) names(first string) []string {
-	names := []string{first}
-	schema := strings.TrimSuffix(first, k.Names[0])
-	standard := strings.HasSuffix(first, k.Names[0]) && (schema == "" || strings.HasSuffix(schema, "."))
-	for i, suffix := range k.Suffixes {
-		if standard {
-			names = append(names, schema+k.Names[i+1])
-		} else {
+// in returns the tables in a schema.
+func (d *DB[T]) in(schema string) *Tables[T] {
+	t := Tables[T]{schema: schema}
+	names := d.kind.Names
+	if first := d.first(); first != names[0] {
+		names = []string{first}
+		for _, suffix := range d.kind.Suffixes {
 			names = append(names, first+suffix)
 		}
 	}
-	return names
+	for _, name := range names {
+		full := sqlrow.Name{Schema: schema, Table: name}
+		t.Names, t.quoted = append(t.Names, full.String()), append(t.quoted, full.Quote(d.Dialect))
+	}
+	t.Text, t.statements = d.kind.Text(d.Dialect, t.quoted), d.kind.Create(d.Dialect, t.quoted)
+	return &t
+}
+
+// Names returns the names of the tables for people, in full once they are found.
+func (d *DB[T]) Names() []string { return d.known().Names }
+
+func (d *DB[T]) known() *Tables[T] {
+	if found := d.found.Load(); found != nil {
+		return found
+	}
+	return d.named
 }
 
 // On returns the rows of another table, which [sqlrow.CheckTable] has passed, in another database
 // of the same dialect.
-func (d *DB) On(pool *sql.DB, table string) *sqlrow.DB {
+func (d *DB[T]) On(pool *sql.DB, table string) *sqlrow.DB {
 	c := d.config
 	c.Table = table
 	return sqlrow.New(pool, c)
@@ -122,73 +150,82 @@ func (d *DB) On(pool *sql.DB, table string) *sqlrow.DB {
 
 // WarnOfPool logs once that a pool has one connection, which the program's transactions hold too.
 // It is called by operations, because a program may size its pool after it has made a Store.
-func (d *DB) WarnOfPool(ctx context.Context) {
+func (d *DB[T]) WarnOfPool(ctx context.Context) {
 	if d.Single() {
 		d.pool.Do(func() {
 			d.Log.WarnContext(ctx, "sqlstore: the pool has one connection; the Store waits while a transaction of the program holds it, and that transaction fails if it needs a number. Give the Store a pool of its own.",
-				"table", d.Names[0])
+				"table", d.Names()[0])
 		})
 	}
 }
 
+// A Tx is a transaction on the tables, which it names in full.
+type Tx[T any] struct {
+	*sqlrow.Tx
+	*Tables[T]
+}
+
 // Do is [sqlrow.Do] with [DB.Explain].
-func Do[T any](ctx context.Context, d *DB, body func(*sqlrow.Tx) (T, error)) (T, error) {
-	result, err := sqlrow.Do(ctx, d.DB, body)
+func Do[T, R any](ctx context.Context, d *DB[T], body func(*Tx[T]) (R, error)) (R, error) {
+	return run(ctx, d, sqlrow.Do[R], body)
+}
+
+// Look is [sqlrow.Look] with [DB.Explain].
+func Look[T, R any](ctx context.Context, d *DB[T], body func(*Tx[T]) (R, error)) (R, error) {
+	return run(ctx, d, sqlrow.Look[R], body)
+}
+
+// LookAt is [sqlrow.LookAt] with [DB.Explain].
+func LookAt[T, R any](ctx context.Context, d *DB[T], body func(*Tx[T]) (R, error)) (R, error) {
+	return run(ctx, d, sqlrow.LookAt[R], body)
+}
+
+func run[T, R any](ctx context.Context, d *DB[T], how func(context.Context, *sqlrow.DB, func(*sqlrow.Tx) (R, error)) (R, error), body func(*Tx[T]) (R, error)) (result R, err error) {
+	all, err := d.Find(ctx)
+	if err != nil {
+		return result, err
+	}
+	result, err = how(ctx, d.DB, func(t *sqlrow.Tx) (R, error) { return body(&Tx[T]{t, all}) })
 	return result, d.Explain(err)
 }
 
 // Explain returns a [*sqlstore.TableError] for an error of the database that means one, and err
 // otherwise.
-func (d *DB) Explain(err error) error {
+func (d *DB[T]) Explain(err error) error {
 	switch {
 	case err == nil, d.definite(err), errors.Is(err, sqlrow.ErrCommit), dialect.BadConnection(err):
 	case dialect.NoTable(err):
-		return d.tableError(sqlstore.ErrNoTable, err)
+		return d.known().missing(err)
 	case dialect.NoColumn(err):
 		return d.WrongSchema(err)
 	}
 	return err
 }
 
-func (d *DB) definite(err error) bool {
-	return errors.As(err, new(*sqlstore.TableError)) || d.kind.Definite(err)
+func (d *DB[T]) definite(err error) bool {
+	return errors.As(err, new(*sqlstore.TableError)) || errors.Is(err, sqlstore.ErrOtherSchema) || d.kind.Definite(err)
 }
 
 // WrongSchema returns a [*sqlstore.TableError] that matches [sqlstore.ErrSchema].
-func (d *DB) WrongSchema(problem error) error { return d.tableError(sqlstore.ErrSchema, problem) }
-
-func (d *DB) tableError(kind, err error) error {
-	return &sqlstore.TableError{Tables: d.Names, Kind: kind, Err: err, Statements: d.Statements()}
+func (d *DB[T]) WrongSchema(problem error) error {
+	return d.known().tableError(sqlstore.ErrSchema, problem)
 }
+
+// missing returns a [*sqlstore.TableError] that matches [sqlstore.ErrNoTable].
+func (t *Tables[T]) missing(err error) error { return t.tableError(sqlstore.ErrNoTable, err) }
+
+func (t *Tables[T]) tableError(kind, err error) error {
+	return &sqlstore.TableError{Tables: t.Names, Kind: kind, Err: err, Statements: slices.Clone(t.statements)}
+}
+
+// Named returns the tables as Config.Table names them.
+func (d *DB[T]) Named() *Tables[T] { return d.named }
 
 // Statements returns the statements that create the tables. None ends in a semicolon.
-func (d *DB) Statements() []string { return slices.Clone(d.statements) }
+func (d *DB[T]) Statements() []string { return slices.Clone(d.named.statements) }
 
-// CreateTables creates the tables unless they exist. Any number of processes may do so at the
-// same time. check examines the tables by statements that only read; if it finds them in order,
-// no right to create tables is needed.
-func (d *DB) CreateTables(ctx context.Context, check func(context.Context, *sqlrow.Tx) error) error {
-	look := func() error {
-		_, err := Do(ctx, d, func(t *sqlrow.Tx) (done struct{}, err error) { return done, check(ctx, t) })
-		return err
-	}
-	if err := look(); !errors.Is(err, sqlstore.ErrNoTable) {
-		return err
-	}
-	if _, err := Do(ctx, d, func(t *sqlrow.Tx) (done struct{}, err error) {
-		for _, text := range d.statements {
-			if _, err := t.Exec(ctx, text); err != nil {
-				return done, err
-			}
-		}
-		return done, nil
-	}); err != nil {
-		return err
-	}
-	return look()
-}
-
-// Columns returns an error unless a table has columns, which are separated by commas.
-func Columns(ctx context.Context, t *sqlrow.Tx, d sqlstore.Dialect, table, columns string) error {
-	return t.Each(ctx, func(func(...any) error) error { return nil }, "SELECT "+columns+" FROM "+sqlrow.Quote(d, table)+" WHERE 1 = 0")
+// Columns returns an error unless a table of t, which is named by its index, has columns, which are
+// separated by commas.
+func (t *Tx[T]) Columns(ctx context.Context, index int, columns string) error {
+	return t.Each(ctx, func(func(...any) error) error { return nil }, "SELECT "+columns+" FROM "+t.quoted[index]+" WHERE 1 = 0")
 }

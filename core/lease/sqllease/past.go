@@ -46,11 +46,11 @@ func newPast(d sqlstore.Dialect, table, update, alone string) past {
 }
 
 // makePast makes the rows that a claim on MySQL finds there. It is for Make.
-func (r *register) makePast(ctx context.Context, t *sqlrow.Tx, s leasestore.Space) error {
+func (r *register) makePast(ctx context.Context, t *tx, s leasestore.Space) error {
 	if r.db.Dialect != sqlstore.MySQL {
 		return nil
 	}
-	_, err := t.Exec(ctx, r.insertRows(s, "IGNORE INTO "+r.past.table, "worker, records", "''"))
+	_, err := t.Exec(ctx, r.insertRows(s, "IGNORE INTO "+t.Text.past.table, "worker, records", "''"))
 	if dialect.NoTable(err) || dialect.NoColumn(err) || dialect.Denied(err) { // the transaction goes on
 		return nil
 	}
@@ -60,9 +60,9 @@ func (r *register) makePast(ctx context.Context, t *sqlrow.Tx, s leasestore.Spac
 // Records implements [leasestore.Recorder].
 func (r *register) Records(ctx context.Context, s leasestore.Space, worker int64) ([]string, error) {
 	var text string
-	_, err := tables.Do(ctx, r.db, func(t *sqlrow.Tx) (done struct{}, err error) {
+	_, err := tables.Do(ctx, r.db, func(t *tx) (done struct{}, err error) {
 		return done, t.Each(ctx, func(scan func(...any) error) error { return scan(&text) },
-			r.db.Dialect.Bind("SELECT records FROM "+r.past.table+" WHERE namespace = ? AND datacenter = ? AND worker = ?"),
+			r.db.Dialect.Bind("SELECT records FROM "+t.Text.past.table+" WHERE namespace = ? AND datacenter = ? AND worker = ?"),
 			s.Namespace, s.Datacenter, worker)
 	})
 	lines := strings.Split(text, "\n")

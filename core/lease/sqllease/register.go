@@ -20,12 +20,15 @@ import (
 
 // A register keeps each row of a space in a row of a table, and compares all its columns.
 type register struct {
-	db          *tables.DB
-	table, meta string           // quoted
-	now         func() time.Time // the clock of SQLite
+	db  *tables.DB[texts]
+	now func() time.Time // the clock of SQLite
+}
 
-	// Statements. None depends on anything but dialect and table, so that drivers that keep
-	// prepared statements keep a dozen.
+// texts are the statements of one Store. None depends on anything but dialect and table, so that
+// drivers that keep prepared statements keep a dozen.
+type texts struct {
+	table, meta string // quoted
+
 	space         string // the columns of a view that are about the space; its rows follow
 	insertMeta    string
 	update, alone string // in a transaction, not bound; by itself, see sqlrow.DB.Write
@@ -34,14 +37,15 @@ type register struct {
 	spaces        string // joins one row per space
 }
 
+type tx = tables.Tx[texts]
+
 func newRegister() *register { return &register{now: time.Now} }
 
 // clock returns the time of SQLite, which has no clock of its own.
 func (r *register) clock() time.Time { return r.now() }
 
-func (r *register) use(db *tables.DB) {
-	d := db.Dialect
-	r.db, r.table, r.meta = db, sqlrow.Quote(d, db.Names[0]), sqlrow.Quote(d, db.Names[1])
+func textsOf(d sqlstore.Dialect, names []string) texts {
+	r := texts{table: names[0], meta: names[1]}
 	whole := " FROM " + r.meta + " WHERE namespace = ? AND datacenter = " + strconv.Itoa(wholeNamespace)
 	r.space = "(SELECT layout" + whole + "), (SELECT schema_version" + whole + ")," +
 		" (SELECT schema_version FROM " + r.meta + " WHERE namespace = ? AND datacenter = ?)"
@@ -58,12 +62,13 @@ func (r *register) use(db *tables.DB) {
 	r.update = set + where
 	alone := set + " FROM " + sqlrow.AloneFrom + where + " AND " + sqlrow.AloneIf
 	r.alone = sqlrow.AloneBegin + alone
-	r.past = newPast(d, sqlrow.Quote(d, db.Names[2]), r.update, alone)
+	r.past = newPast(d, names[2], r.update, alone)
 	// What leasestore.Fencing.Apply does, to all rows that are not retired. GREATEST is MAX on SQLite; CASE is the
 	// same everywhere.
 	r.fence = d.Bind("UPDATE " + r.table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
 		" reserved_until = CASE WHEN reserved_until < ? THEN ? ELSE reserved_until END WHERE namespace = ? AND datacenter = ?" +
 		fmt.Sprintf(" AND reserved_until < %d", leasestore.Retired))
+	return r
 }
 
 // LosesWrites returns false, because what a SQL database has acknowledged is durable under the
@@ -73,18 +78,19 @@ func (r *register) LosesWrites() bool { return false }
 // Read reads one row, as renewals do, in the fastest way, and more rows in the way of Find.
 func (r *register) Read(ctx context.Context, s leasestore.Space, workers []int64) (v leasestore.View, err error) {
 	if len(workers) == 1 {
-		row := "LEFT JOIN " + r.table + " r ON r.namespace = ? AND r.datacenter = ? AND r.worker = ?"
-		v, err = sqlrow.LookAt(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) { return r.see(ctx, t, s, row, workers[0]) })
-	}
-	if len(workers) != 1 || dialect.RowLogging(err) {
-		v, err = sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) {
-			if workers == nil {
-				return r.see(ctx, t, s, r.some("", allRows))
-			}
-			return r.see(ctx, t, s, r.some("AND worker IN ("+list(workers)+")", len(workers)))
+		v, err = tables.LookAt(ctx, r.db, func(t *tx) (leasestore.View, error) {
+			return r.see(ctx, t, s, "LEFT JOIN "+t.Text.table+" r ON r.namespace = ? AND r.datacenter = ? AND r.worker = ?", workers[0])
 		})
 	}
-	return v, explain("read", r.db.Explain(err))
+	if len(workers) != 1 || dialect.RowLogging(err) {
+		v, err = tables.Look(ctx, r.db, func(t *tx) (leasestore.View, error) {
+			if workers == nil {
+				return r.see(ctx, t, s, t.Text.some("", allRows))
+			}
+			return r.see(ctx, t, s, t.Text.some("AND worker IN ("+list(workers)+")", len(workers)))
+		})
+	}
+	return v, explain("read", err)
 }
 
 // allRows is how many rows a space has at most.
@@ -107,16 +113,16 @@ const (
 // without a lock, so that claimants of different rows do not wait for each other.
 func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	r.db.WarnOfPool(ctx)
-	v, err := sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (leasestore.View, error) {
+	v, err := tables.Look(ctx, r.db, func(t *tx) (leasestore.View, error) {
 		if h.Only != nil {
-			return r.see(ctx, t, s, r.some("AND worker IN ("+list(h.Only)+")", len(h.Only)))
+			return r.see(ctx, t, s, t.Text.some("AND worker IN ("+list(h.Only)+")", len(h.Only)))
 		}
 		// Hint.Free in SQL, to choose what is read.
 		now := t.Clock()
 		free := "(owner = '' AND reserved_until <= " + now + " + ? OR owner <> '' AND reserved_until <= " + now + " - ? OR owner = ?)"
 		at := h.Random().Int64N(s.Workers)
 		// In the order of the key, so that the database stops at the last row that it needs.
-		v, err := r.see(ctx, t, s, r.some("AND worker >= ? AND worker < ? AND "+free+" ORDER BY worker", candidates),
+		v, err := r.see(ctx, t, s, t.Text.some("AND worker >= ? AND worker < ? AND "+free+" ORDER BY worker", candidates),
 			at, min(at+near, s.Workers), int64(h.Released), int64(h.Held), h.Owner)
 		if err != nil || !v.Made || len(v.Rows) > 0 {
 			return v, err
@@ -125,22 +131,22 @@ func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hi
 		if r.db.Dialect == sqlstore.MySQL {
 			random = "RAND()"
 		}
-		return r.see(ctx, t, s, r.some("AND worker < ? AND "+free+" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, "+random, candidates),
+		return r.see(ctx, t, s, t.Text.some("AND worker < ? AND "+free+" ORDER BY CASE WHEN owner = ? THEN 0 ELSE 1 END, "+random, candidates),
 			s.Workers, int64(h.Released), int64(h.Held), h.Owner, h.Owner)
 	})
-	return v, explain("find", r.db.Explain(err))
+	return v, explain("find", err)
 }
 
 // some joins the rows of a space that meet a condition.
-func (r *register) some(condition string, limit int) string {
+func (r texts) some(condition string, limit int) string {
 	return "LEFT JOIN (SELECT " + rowColumns + " FROM " + r.table + " WHERE namespace = ? AND datacenter = ? " + condition +
 		" LIMIT " + strconv.Itoa(limit) + ") r ON 1 = 1"
 }
 
 // see reads the view of a space with some of its rows, by one statement. The first two
 // parameters of rows are the space.
-func (r *register) see(ctx context.Context, t *sqlrow.Tx, s leasestore.Space, rows string, args ...any) (v leasestore.View, err error) {
-	columns := r.space + ", r.worker, r.epoch, r.owner, r.nonce, r.reserved_until, r.renewals, r.holder"
+func (r *register) see(ctx context.Context, t *tx, s leasestore.Space, rows string, args ...any) (v leasestore.View, err error) {
+	columns := t.Text.space + ", r.worker, r.epoch, r.owner, r.nonce, r.reserved_until, r.renewals, r.holder"
 	args = append([]any{s.Namespace, s.Namespace, s.Namespace, s.Datacenter, s.Namespace, s.Datacenter}, args...)
 	err = t.See(ctx, func(scan func(...any) error) error {
 		var (
@@ -178,10 +184,15 @@ func (r *register) see(ctx context.Context, t *sqlrow.Tx, s leasestore.Space, ro
 // of its own. The record of a claim takes no further trip, except on MySQL for the first claim of a
 // worker that has no row for it.
 func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
-	was, update, alone := from.Row, r.update, r.alone
+	found, err := r.db.Find(ctx)
+	if err != nil {
+		return false, explain("swap", err)
+	}
+	text := found.Text
+	was, update, alone := from.Row, text.update, text.alone
 	var line, joined []any
 	if from.Record != "" {
-		update, alone, line = r.past.update, r.past.alone, []any{from.Record + "\n"}
+		update, alone, line = text.past.update, text.past.alone, []any{from.Record + "\n"}
 	}
 	if r.db.Dialect == sqlstore.MySQL {
 		joined = line
@@ -202,12 +213,12 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 		}
 		// The row or the server has changed, or the outcome is unknown. A transaction finds out.
 	}
-	text, args, err := r.db.Bind(update, args...)
+	update, args, err = r.db.Bind(update, args...)
 	if err != nil {
 		return false, explain("swap", err)
 	}
-	done, err := tables.Do(ctx, r.db, func(t *sqlrow.Tx) (bool, error) {
-		result, err := t.Exec(ctx, text, args...)
+	done, err := tables.Do(ctx, r.db, func(t *tx) (bool, error) {
+		result, err := t.Exec(ctx, update, args...)
 		if err != nil {
 			return false, err
 		}
@@ -216,7 +227,7 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 		n, err := result.RowsAffected()
 		switch {
 		case err == nil && n == 1 && line != nil:
-			text, args, err := r.db.Bind(r.past.insert, s.Namespace, s.Datacenter, was.Worker, line[0])
+			text, args, err := r.db.Bind(t.Text.past.insert, s.Namespace, s.Datacenter, was.Worker, line[0])
 			if err != nil {
 				return false, err
 			}

@@ -63,7 +63,7 @@ func create(d sqlstore.Dialect, names []string) []string {
 // Make inserts the meta rows and the rows in one transaction. If several processes do so at
 // once, one inserts the meta row, and the others find it when they look again.
 func (r *register) Make(ctx context.Context, s leasestore.Space) error {
-	_, err := tables.Do(ctx, r.db, func(t *sqlrow.Tx) (done struct{}, err error) {
+	_, err := tables.Do(ctx, r.db, func(t *tx) (done struct{}, err error) {
 		var made, known bool
 		err = t.Each(ctx, func(scan func(...any) error) error {
 			var (
@@ -82,7 +82,7 @@ func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 			made = made || datacenter == s.Datacenter
 			known = known || datacenter == wholeNamespace
 			return nil
-		}, r.db.Dialect.Bind("SELECT datacenter, layout, schema_version FROM "+r.meta+" WHERE namespace = ?"), s.Namespace)
+		}, r.db.Dialect.Bind("SELECT datacenter, layout, schema_version FROM "+t.Text.meta+" WHERE namespace = ?"), s.Namespace)
 		if err != nil || made {
 			return done, err
 		}
@@ -91,11 +91,11 @@ func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 			datacenters = datacenters[1:]
 		}
 		for _, datacenter := range datacenters {
-			if _, err := t.Exec(ctx, r.insertMeta, s.Namespace, datacenter, s.Layout); err != nil {
+			if _, err := t.Exec(ctx, t.Text.insertMeta, s.Namespace, datacenter, s.Layout); err != nil {
 				return done, err
 			}
 		}
-		if _, err = t.Exec(ctx, r.insertRows(s, "INTO "+r.table, rowColumns, "0, '', '', 0, 0, ''")); err == nil {
+		if _, err = t.Exec(ctx, r.insertRows(s, "INTO "+t.Text.table, rowColumns, "0, '', '', 0, 0, ''")); err == nil {
 			err = r.makePast(ctx, t, s)
 		}
 		return done, err
@@ -123,7 +123,8 @@ func (r *register) insertRows(s leasestore.Space, into, columns, constants strin
 }
 
 // Statements returns the statements that create the tables, for those who run their
-// migrations themselves. None ends in a semicolon.
+// migrations themselves. None ends in a semicolon. The schema is that of Config.Table,
+// or if it names none, that of whoever runs them.
 func (s *Store) Statements() []string { return s.register.db.Statements() }
 
 // CreateTables creates the tables unless they exist, which any number of processes may do at
@@ -131,8 +132,8 @@ func (s *Store) Statements() []string { return s.register.db.Statements() }
 // version: a [*sqlstore.TableError] says what is wrong.
 func (s *Store) CreateTables(ctx context.Context) error {
 	r := s.register
-	err := r.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
-		if err := tables.Columns(ctx, t, r.db.Dialect, r.db.Names[0], "namespace, datacenter, "+rowColumns); err != nil {
+	err := r.db.CreateTables(ctx, func(ctx context.Context, t *tx) error {
+		if err := t.Columns(ctx, 0, "namespace, datacenter, "+rowColumns); err != nil {
 			return err
 		}
 		return t.Each(ctx, func(scan func(...any) error) error {
@@ -141,15 +142,15 @@ func (s *Store) CreateTables(ctx context.Context) error {
 				return err
 			}
 			return r.wrongVersion(version)
-		}, fmt.Sprintf("SELECT namespace, datacenter, layout, schema_version FROM %s WHERE schema_version <> %d", r.meta, schemaVersion))
+		}, fmt.Sprintf("SELECT namespace, datacenter, layout, schema_version FROM %s WHERE schema_version <> %d", t.Text.meta, schemaVersion))
 	})
 	if err != nil {
 		return explain("create tables", err)
 	}
-	if err := r.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
-		return tables.Columns(ctx, t, r.db.Dialect, r.db.Names[2], "namespace, datacenter, worker, records")
+	if err := r.db.CreateTables(ctx, func(ctx context.Context, t *tx) error {
+		return t.Columns(ctx, 2, "namespace, datacenter, worker, records")
 	}); err != nil {
-		r.db.Log.WarnContext(ctx, "sqllease: no table of past holders; leases work without, but Holders does not know them", "table", r.db.Names[2], "error", explain("create tables", err))
+		r.db.Log.WarnContext(ctx, "sqllease: no table of past holders; leases work without, but Holders does not know them", "table", r.db.Names()[2], "error", explain("create tables", err))
 	}
 	return nil
 }

@@ -42,18 +42,19 @@ var (
 // one row per space, and a third, with _past, one per worker number for past holders.
 func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
 	r := newRegister()
-	d, err := tables.Open(db, c, tables.Kind{
+	d, err := tables.Open(db, c, tables.Kind[texts]{
 		Package:  "sqllease",
 		Names:    []string{DefaultTable, DefaultTable + metaSuffix, DefaultTable + pastSuffix},
 		Suffixes: []string{metaSuffix, pastSuffix},
 		Create:   create,
+		Text:     textsOf,
 		Definite: func(err error) bool { return errors.Is(err, leasestore.ErrLayout) },
 		Now:      r.clock,
 	})
 	if err != nil {
 		return nil, leasestore.Permanent(err)
 	}
-	r.use(d)
+	r.db = d
 	return &Store{leasestore.Over(r), r}, nil
 }
 
@@ -88,16 +89,26 @@ func (s *Store) Fence(ctx context.Context, f leasestore.Fencing) error {
 	if err := r.Make(ctx, f.Space); err != nil {
 		return err
 	}
-	_, err := tables.Do(ctx, r.db, func(t *sqlrow.Tx) (sql.Result, error) {
-		return t.Exec(ctx, r.fence, f.Nonce, int64(f.Until), int64(f.Until), f.Space.Namespace, f.Space.Datacenter)
+	_, err := tables.Do(ctx, r.db, func(t *tx) (sql.Result, error) {
+		return t.Exec(ctx, t.Text.fence, f.Nonce, int64(f.Until), int64(f.Until), f.Space.Namespace, f.Space.Datacenter)
 	})
 	return explain("fence", err)
+}
+
+// Table returns the name of the Store's table in full, with its schema or database, which is that
+// of all operations. The first call of any asks the database, unless Config.Table names the schema.
+func (s *Store) Table(ctx context.Context) (string, error) {
+	all, err := s.register.db.Find(ctx)
+	if err != nil {
+		return "", explain("table", err)
+	}
+	return all.Names[0], nil
 }
 
 // Spaces implements [leasestore.Catalog].
 func (s *Store) Spaces(ctx context.Context) ([]leasestore.Space, error) {
 	r := s.register
-	spaces, err := sqlrow.Look(ctx, r.db.DB, func(t *sqlrow.Tx) (spaces []leasestore.Space, err error) {
+	spaces, err := tables.Look(ctx, r.db, func(t *tx) (spaces []leasestore.Space, err error) {
 		err = t.See(ctx, func(scan func(...any) error) error {
 			var (
 				namespace, layout            *string
@@ -111,10 +122,10 @@ func (s *Store) Spaces(ctx context.Context) ([]leasestore.Space, error) {
 			}
 			spaces = append(spaces, leasestore.Space{Namespace: *namespace, Datacenter: *datacenter, Layout: *layout, Workers: *workers})
 			return nil
-		}, "m.namespace, m.datacenter, m.layout, m.schema_version, m.workers", r.spaces)
+		}, "m.namespace, m.datacenter, m.layout, m.schema_version, m.workers", t.Text.spaces)
 		return spaces, err
 	})
-	return spaces, explain("list", r.db.Explain(err))
+	return spaces, explain("list", err)
 }
 
 // explain returns the error of an operation, with its name.
@@ -123,7 +134,7 @@ func explain(name string, err error) error {
 	case err == nil, errors.Is(err, leasestore.ErrLayout):
 		return err
 	case errors.Is(err, sqlrow.ErrCommit), dialect.BadConnection(err):
-	case dialect.Denied(err), errors.As(err, new(*sqlstore.TableError)), errors.Is(err, sqlstore.ErrNotDurable), errors.Is(err, sqlstore.ErrDolt):
+	case dialect.Denied(err), errors.As(err, new(*sqlstore.TableError)), errors.Is(err, sqlstore.ErrNotDurable), errors.Is(err, sqlstore.ErrDolt), errors.Is(err, sqlstore.ErrOtherSchema):
 		err = leasestore.Permanent(err)
 	}
 	return fmt.Errorf("sqllease: %s: %w", name, err)

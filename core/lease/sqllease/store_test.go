@@ -47,7 +47,7 @@ func newMock(t *testing.T) (*sql.DB, sqlmock.Sqlmock) {
 
 func mockStore(t *testing.T, db *sql.DB, d sqlstore.Dialect) *Store {
 	t.Helper()
-	s, err := New(db, sqlstore.Config{Dialect: d, Logger: slog.New(slog.DiscardHandler)})
+	s, err := New(db, sqlstore.Config{Dialect: d, Table: "shop." + DefaultTable, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		}
 	}
 	for _, d := range []sqlstore.Dialect{sqlstore.SQLite, sqlstore.PostgreSQL, sqlstore.MySQL} {
-		if s, err := New(db, sqlstore.Config{Dialect: d}); err != nil || s.register.db.Names[0] != DefaultTable {
+		if s, err := New(db, sqlstore.Config{Dialect: d}); err != nil || !strings.HasSuffix(s.register.db.Names()[0], DefaultTable) {
 			t.Errorf("New(db, %v) = %+v, %v; want table %s", d, s, err, DefaultTable)
 		}
 	}
@@ -91,16 +91,16 @@ const (
 	mysqlLevel = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 	mysqlFind  = "SELECT s.*, (SELECT layout …) r ON 1 = 1 FOR UPDATE"
 	mysqlLook  = "SELECT s.*, (SELECT layout … AND r.worker = 3 FOR UPDATE"
-	mysqlMeta  = "SELECT datacenter, layout, schema_version FROM `snowkey_leases_meta` WHERE namespace = ?"
-	mysqlWrite = "UPDATE `snowkey_leases` SET epoch = 7, owner = _ascii X'6d65', nonce = _ascii X'6e6577', reserved_until = 1060010, renewals = 10, holder = _ascii X'686f7374'" +
+	mysqlMeta  = "SELECT datacenter, layout, schema_version FROM `shop`.`snowkey_leases_meta` WHERE namespace = ?"
+	mysqlWrite = "UPDATE `shop`.`snowkey_leases` SET epoch = 7, owner = _ascii X'6d65', nonce = _ascii X'6e6577', reserved_until = 1060010, renewals = 10, holder = _ascii X'686f7374'" +
 		" WHERE namespace = _ascii X'73686f70' AND datacenter = 2 AND worker = 3 AND epoch = 7 AND owner = _ascii X'6d65' AND nonce = _ascii X'6f6c64' AND reserved_until = 1040000 AND renewals = 9" +
-		" AND EXISTS (SELECT 1 FROM `snowkey_leases_meta` m WHERE m.namespace = _ascii X'73686f70' AND m.datacenter = 2 AND m.layout = _ascii X'6c')"
+		" AND EXISTS (SELECT 1 FROM `shop`.`snowkey_leases_meta` m WHERE m.namespace = _ascii X'73686f70' AND m.datacenter = 2 AND m.layout = _ascii X'6c')"
 	postgresWrite = `WITH settings AS (SELECT CASE WHEN current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN set_config('synchronous_commit', 'on', true) END,` +
 		` CASE WHEN CAST(E'7500' AS TEXT) <> '' THEN set_config('lock_timeout', CAST(E'7500' AS TEXT), true) END) ` + postgresSet + ` FROM settings` + postgresWhere +
 		` AND (coalesce(current_setting('synchronous_standby_names', true), '') = '' AND current_setting('transaction_isolation') = 'read committed')`
-	postgresSet   = `UPDATE "snowkey_leases" SET epoch = '7', owner = E'me', nonce = E'new', reserved_until = '1060010', renewals = '10', holder = E'host'`
+	postgresSet   = `UPDATE "shop"."snowkey_leases" SET epoch = '7', owner = E'me', nonce = E'new', reserved_until = '1060010', renewals = '10', holder = E'host'`
 	postgresWhere = ` WHERE namespace = E'shop' AND datacenter = '2' AND worker = '3' AND epoch = '7' AND owner = E'me' AND nonce = E'old' AND reserved_until = '1040000' AND renewals = '9'` +
-		` AND EXISTS (SELECT 1 FROM "snowkey_leases_meta" m WHERE m.namespace = E'shop' AND m.datacenter = '2' AND m.layout = E'l')`
+		` AND EXISTS (SELECT 1 FROM "shop"."snowkey_leases_meta" m WHERE m.namespace = E'shop' AND m.datacenter = '2' AND m.layout = E'l')`
 )
 
 // heldRenewal is a renewal at 1,000,000 ms of the row that heldRow returns.
@@ -142,7 +142,7 @@ func postgresSettings(refuses bool, fsync string) *sqlmock.Rows {
 // The server is a mock that identifies itself as Dolt.
 func TestDoltIsRefusedForGood(t *testing.T) {
 	db, mock := newMock(t)
-	s, err := New(db, sqlstore.Config{Dialect: sqlstore.MySQL})
+	s, err := New(db, sqlstore.Config{Dialect: sqlstore.MySQL, Table: "shop." + DefaultTable})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestFaultsAreToldApart(t *testing.T) {
 func TestServerThatMayForgetIsWarnedOfOnce(t *testing.T) {
 	var log bytes.Buffer
 	db, mock := newMock(t)
-	s, err := New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s, err := New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Table: "shop." + DefaultTable, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,9 +363,9 @@ func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
 	db, _ := newMock(t)
 	s := mockStore(t, db, sqlstore.MySQL)
 	want := []string{
-		"CREATE TABLE IF NOT EXISTS `snowkey_leases_meta` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, layout VARCHAR(255) NOT NULL, schema_version BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
-		"CREATE TABLE IF NOT EXISTS `snowkey_leases` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, epoch BIGINT NOT NULL, owner VARCHAR(64) NOT NULL, nonce VARCHAR(64) NOT NULL, reserved_until BIGINT NOT NULL, renewals BIGINT NOT NULL, holder VARCHAR(64) NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
-		"CREATE TABLE IF NOT EXISTS `snowkey_leases_past` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, records TEXT NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+		"CREATE TABLE IF NOT EXISTS `shop`.`snowkey_leases_meta` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, layout VARCHAR(255) NOT NULL, schema_version BIGINT NOT NULL, PRIMARY KEY (namespace, datacenter)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+		"CREATE TABLE IF NOT EXISTS `shop`.`snowkey_leases` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, epoch BIGINT NOT NULL, owner VARCHAR(64) NOT NULL, nonce VARCHAR(64) NOT NULL, reserved_until BIGINT NOT NULL, renewals BIGINT NOT NULL, holder VARCHAR(64) NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
+		"CREATE TABLE IF NOT EXISTS `shop`.`snowkey_leases_past` (namespace VARCHAR(64) NOT NULL, datacenter BIGINT NOT NULL, worker BIGINT NOT NULL, records TEXT NOT NULL, PRIMARY KEY (namespace, datacenter, worker)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
 	}
 	got := s.Statements()
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -379,7 +379,7 @@ func TestStatementsAreThoseThatCreateTheTables(t *testing.T) {
 
 // Another process has made the rows meanwhile.
 func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
-	const insert = "INSERT INTO `snowkey_leases_meta` (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, 1)"
+	const insert = "INSERT INTO `shop`.`snowkey_leases_meta` (namespace, datacenter, layout, schema_version) VALUES (?, ?, ?, 1)"
 	db, mock := newMock(t)
 	names := []string{"datacenter", "layout", "schema_version"}
 	look := func(space, row []driver.Value) {
@@ -400,7 +400,7 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	look(made, []driver.Value{3, 0, "", "", 0, 0, ""})
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
-	mock.ExpectExec("UPDATE `snowkey_leases` r LEFT JOIN `snowkey_leases_past` p ON …").WithoutArgs().WillReturnResult(sqlmock.NewResult(0, 2))
+	mock.ExpectExec("UPDATE `shop`.`snowkey_leases` r LEFT JOIN `shop`.`snowkey_leases_past` p ON …").WithoutArgs().WillReturnResult(sqlmock.NewResult(0, 2))
 	mock.ExpectCommit()
 	c := leasestore.Claim{Space: heldRenewal().Space, Owner: "me", Nonce: "new", Window: 60_000, Now: 1_000_000, Skew: 5_000}
 	if r, err := mockStore(t, db, sqlstore.MySQL).Claim(t.Context(), c); err != nil || r.Row.Worker != 3 {

@@ -71,6 +71,10 @@ func (s *Store) max(ctx context.Context, c Column) (n int64, err error) {
 	if c.DB != nil {
 		rows = s.db.On(c.DB, c.Table)
 	}
+	table, err := s.locate(ctx, rows, c)
+	if err != nil {
+		return 0, fmt.Errorf("sqlsegment: max(%s) of table %s: %w", c.Name, c.Table, err)
+	}
 	n, err = sqlrow.Do(ctx, rows, func(t *sqlrow.Tx) (n int64, err error) {
 		err = t.Each(ctx, func(scan func(...any) error) error {
 			var found any
@@ -79,7 +83,7 @@ func (s *Store) max(ctx context.Context, c Column) (n int64, err error) {
 				return err
 			}
 			return (&column{c.Name, &n, math.MinInt64, math.MaxInt64, number}).Scan(found)
-		}, s.maxText(c))
+		}, s.maxText(table, c.Name))
 		return n, err
 	})
 	if err != nil {
@@ -90,8 +94,8 @@ func (s *Store) max(ctx context.Context, c Column) (n int64, err error) {
 
 // maxText returns a query for the greatest value of a column, and for whether the column has numbers,
 // because the greatest text is '9' where the greatest number is 41.
-func (s *Store) maxText(c Column) string {
-	top := "max(" + s.db.Dialect.Quote(c.Name) + ")"
+func (s *Store) maxText(table, column string) string {
+	top := "max(" + s.db.Dialect.Quote(column) + ")"
 	number := "0" // SQLite: the type of the value decides
 	switch s.db.Dialect {
 	case dialect.PostgreSQL:
@@ -99,5 +103,19 @@ func (s *Store) maxText(c Column) string {
 	case dialect.MySQL:
 		number = "coercibility(" + top + ") = 5" // of numbers and times
 	}
-	return "SELECT " + top + ", " + number + " FROM " + sqlrow.Quote(s.db.Dialect, c.Table)
+	return "SELECT " + top + ", " + number + " FROM " + table
+}
+
+// locate returns the table of a column in full, quoted. As with the Store's own, the first one that
+// is found remains, whatever search_path and the default database become.
+func (s *Store) locate(ctx context.Context, rows *sqlrow.DB, c Column) (string, error) {
+	if name, ok := s.columns.Load(c); ok {
+		return name.(string), nil
+	}
+	name, found, err := s.db.Locate(ctx, rows, c.Table)
+	if !found {
+		return name, err
+	}
+	kept, _ := s.columns.LoadOrStore(c, name)
+	return kept.(string), nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/internal/tables"
@@ -20,9 +21,11 @@ const DefaultTable = "snowkey_segments"
 // A Store keeps the rows in a table. New creates it; the zero value has no database. It is safe for
 // concurrent use and must not be copied.
 type Store struct {
-	db   *tables.DB
-	text texts
+	db      *tables.DB[texts]
+	columns sync.Map // Column to string: its table in full, quoted
 }
+
+type tx = tables.Tx[texts]
 
 var _ interface {
 	segment.Store
@@ -34,11 +37,11 @@ var _ interface {
 // New returns a Store on db. It does no I/O and does not take db over. A wrong argument is a
 // [*core.ValueError].
 func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
-	d, err := tables.Open(db, c, tables.Kind{Package: "sqlsegment", Names: []string{DefaultTable}, Create: create, Definite: definite})
+	d, err := tables.Open(db, c, tables.Kind[texts]{Package: "sqlsegment", Names: []string{DefaultTable}, Create: create, Text: textsOf, Definite: definite})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: d, text: textsOf(d.Dialect, d.Names[0])}, nil
+	return &Store{db: d}, nil
 }
 
 func invalid(name string, value any, want string) error {
@@ -65,7 +68,7 @@ func (s *Store) explain(name string, err error) error {
 	if errors.As(err, new(*sqlstore.TableError)) && errors.Is(err, sqlstore.ErrSchema) {
 		err = fmt.Errorf("%w; for Leaf's own table run the statements of AlterLeaf", err)
 	}
-	return fmt.Errorf("sqlsegment: %s: table %s: %w", name, s.db.Names[0], err)
+	return fmt.Errorf("sqlsegment: %s: table %s: %w", name, s.db.Names()[0], err)
 }
 
 // A change is a row before and after an operation.
@@ -77,7 +80,7 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 	if err := (segment.Row{Tag: tag, Step: 1, Stride: 1}).Validate(); err != nil {
 		return change{}, err
 	}
-	done, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (change, error) {
+	done, err := tables.Do(ctx, s.db, func(t *tx) (change, error) {
 		before, err := s.find(ctx, t, tag)
 		if err != nil {
 			return change{}, err
@@ -88,7 +91,7 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 		}
 		// The UPDATE compares what was read, because the lock does not hold if a proxy has sent the
 		// read to a replica.
-		result, err := t.Exec(ctx, s.text.update, row.Next, stride(row), row.Offset, row.Version, tag, before.Next, stride(before), before.Version)
+		result, err := t.Exec(ctx, t.Text.update, row.Next, stride(row), row.Offset, row.Version, tag, before.Next, stride(before), before.Version)
 		if err != nil {
 			return change{}, err
 		}
@@ -103,7 +106,7 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 // stored reads back a row on MySQL and returns an error unless it is stored as written. Without strict
 // mode MySQL stores the greatest number that the column holds in place of a greater one, and each
 // Take would then begin there again. PostgreSQL and SQLite refuse such a number.
-func (s *Store) stored(ctx context.Context, t *sqlrow.Tx, row segment.Row) error {
+func (s *Store) stored(ctx context.Context, t *tx, row segment.Row) error {
 	if s.db.Dialect != dialect.MySQL {
 		return nil
 	}
@@ -183,14 +186,14 @@ func (s *Store) Create(ctx context.Context, r segment.Row) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	_, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) {
+	_, err := tables.Do(ctx, s.db, func(t *tx) (done struct{}, err error) {
 		switch _, err := s.find(ctx, t, r.Tag); {
 		case err == nil:
 			return done, fmt.Errorf("tag %s: %w", r.Tag, errThere)
 		case !errors.Is(err, segment.ErrNoTag):
 			return done, err
 		}
-		if _, err = t.Exec(ctx, s.text.insert, r.Tag, r.Next, r.Step, r.Description, stride(r), r.Offset, r.Version); err != nil {
+		if _, err = t.Exec(ctx, t.Text.insert, r.Tag, r.Next, r.Step, r.Description, stride(r), r.Offset, r.Version); err != nil {
 			return done, err
 		}
 		return done, s.stored(ctx, t, r)
@@ -200,19 +203,30 @@ func (s *Store) Create(ctx context.Context, r segment.Row) error {
 
 // Rows implements segment.Lister. The rows are sorted by tag.
 func (s *Store) Rows(ctx context.Context) ([]segment.Row, error) {
-	rows, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) ([]segment.Row, error) { return s.read(ctx, t, s.text.rows) })
+	rows, err := tables.Do(ctx, s.db, func(t *tx) ([]segment.Row, error) { return s.read(ctx, t, t.Text.rows) })
 	return rows, s.explain("rows", err)
 }
 
+// Table returns the name of the Store's table in full, with its schema or database, which is that
+// of all operations. The first call of any asks the database, unless Config.Table names the schema.
+func (s *Store) Table(ctx context.Context) (string, error) {
+	all, err := s.db.Find(ctx)
+	if err != nil {
+		return "", s.explain("table", err)
+	}
+	return all.Names[0], nil
+}
+
 // Statements returns the statement that creates the table, for those who run their
-// migrations themselves. It does not end in a semicolon.
+// migrations themselves. It does not end in a semicolon. The schema is that of Config.Table,
+// or if it names none, that of whoever runs them.
 func (s *Store) Statements() []string { return s.db.Statements() }
 
 // CreateTables creates the table unless it exists. Any number of processes may call it at the same
 // time.
 func (s *Store) CreateTables(ctx context.Context) error {
-	return s.explain("create tables", s.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
-		_, err := s.read(ctx, t, s.text.rows)
+	return s.explain("create tables", s.db.CreateTables(ctx, func(ctx context.Context, t *tx) error {
+		_, err := s.read(ctx, t, t.Text.rows)
 		return err
 	}))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +22,8 @@ type texts struct {
 	sample         string // beginning of an INSERT for people, which a tag and ", 1, 1000)" complete
 }
 
-func textsOf(d sqlstore.Dialect, name string) texts {
-	table := sqlrow.Quote(d, name)
+func textsOf(d sqlstore.Dialect, names []string) texts {
+	table := names[0]
 	const columns = "biz_tag, max_id, step, coalesce(description, ''), stride, number_offset, version"
 	lock := " FOR UPDATE"
 	if d == dialect.SQLite {
@@ -59,7 +60,7 @@ func create(d sqlstore.Dialect, names []string) []string {
 
 // AlterLeaf returns the statements that add the columns of this package to Leaf's own table. Servers
 // of Leaf can keep running.
-func (s *Store) AlterLeaf() []string { return append([]string(nil), s.text.alter...) }
+func (s *Store) AlterLeaf() []string { return slices.Clone(s.db.Named().Text.alter) }
 
 // stride is the column of that name: negative while the row is frozen.
 func stride(r segment.Row) int64 {
@@ -78,8 +79,8 @@ func (s *Store) literal(tag string) string {
 }
 
 // find reads the row of a tag and locks it.
-func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row, error) {
-	rows, err := s.read(ctx, t, s.text.row, tag)
+func (s *Store) find(ctx context.Context, t *tx, tag string) (segment.Row, error) {
+	rows, err := s.read(ctx, t, t.Text.row, tag)
 	if err != nil {
 		return segment.Row{}, err
 	}
@@ -89,12 +90,12 @@ func (s *Store) find(ctx context.Context, t *sqlrow.Tx, tag string) (segment.Row
 			return r, nil
 		}
 	}
-	return segment.Row{}, fmt.Errorf("%w: %s; make it with Create, or run %s%s, 1, 1000)", segment.ErrNoTag, tag, s.text.sample, s.literal(tag))
+	return segment.Row{}, fmt.Errorf("%w: %s; make it with Create, or run %s%s, 1, 1000)", segment.ErrNoTag, tag, t.Text.sample, s.literal(tag))
 }
 
 // read returns the rows of a query. An impossible value is a *core.ValueError that names its column,
 // wrapped with the tag.
-func (s *Store) read(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (rows []segment.Row, err error) {
+func (s *Store) read(ctx context.Context, t *tx, text string, args ...any) (rows []segment.Row, err error) {
 	err = t.Each(ctx, func(scan func(...any) error) error {
 		r, err := s.scanRow(scan)
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // Take implements [serial.Store], for a series that this Store has defined. It runs in a
@@ -30,7 +29,7 @@ func (s *Store) Take(ctx context.Context, series, period string, at time.Time, c
 	case period != want:
 		return 0, invalid("period", fmt.Sprintf("%.20q", period), strconv.Quote(want)+", the period of at")
 	}
-	first, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (int64, error) {
+	first, err := tables.Do(ctx, s.db, func(t *tx) (int64, error) {
 		// The series before the counter, as NextIn locks them.
 		if err := s.hold(ctx, t, known); err != nil {
 			return 0, err
@@ -38,7 +37,7 @@ func (s *Store) Take(ctx context.Context, series, period string, at time.Time, c
 		if err := s.raiseDate(ctx, t, known, at); err != nil {
 			return 0, err
 		}
-		before, err := s.row(ctx, t, s.text.look, known, period)
+		before, err := s.row(ctx, t, t.Text.look, known, period)
 		if err != nil {
 			return 0, err
 		}
@@ -61,7 +60,7 @@ type counter struct {
 }
 
 // row reads the counter of a period by text.
-func (s *Store) row(ctx context.Context, t *sqlrow.Tx, text string, series serial.Series, period string) (c counter, err error) {
+func (s *Store) row(ctx context.Context, t *tx, text string, series serial.Series, period string) (c counter, err error) {
 	first, _ := series.Bounds()
 	c.last = first - 1
 	err = t.Each(ctx, func(scan func(...any) error) error {
@@ -72,21 +71,21 @@ func (s *Store) row(ctx context.Context, t *sqlrow.Tx, text string, series seria
 }
 
 // write stores a counter that row has read.
-func (s *Store) write(ctx context.Context, t *sqlrow.Tx, before, after counter, series serial.Series, period string) error {
+func (s *Store) write(ctx context.Context, t *tx, before, after counter, series serial.Series, period string) error {
 	closed := 0
 	if after.closed {
 		closed = 1
 	}
 	var err error
 	if before.found {
-		_, err = t.Exec(ctx, s.text.update, after.last, closed, series.Name, period)
+		_, err = t.Exec(ctx, t.Text.update, after.last, closed, series.Name, period)
 	} else { // if another process inserts it first, Do begins anew
-		_, err = t.Exec(ctx, s.text.insert, series.Name, period, after.last, closed)
+		_, err = t.Exec(ctx, t.Text.insert, series.Name, period, after.last, closed)
 	}
 	if err != nil || s.db.Dialect != dialect.MySQL {
 		return err // the other databases refuse a number that the column does not hold
 	}
-	stored, err := s.row(ctx, t, s.text.look, series, period)
+	stored, err := s.row(ctx, t, t.Text.look, series, period)
 	if err == nil && stored.last != after.last {
 		err = notKept(after.last)
 	}
@@ -109,7 +108,7 @@ func refusal(c counter, period string, last int64) error {
 // raiseDate refuses a date before the last one of a chronological series, and makes it the last
 // one. It locks the row of the series until the transaction ends; without the lock, the earlier
 // of two dates could pass while the later one is not committed yet.
-func (s *Store) raiseDate(ctx context.Context, t *sqlrow.Tx, series serial.Series, at time.Time) error {
+func (s *Store) raiseDate(ctx context.Context, t *tx, series serial.Series, at time.Time) error {
 	if !series.Chronological {
 		return nil
 	}
@@ -121,7 +120,7 @@ func (s *Store) raiseDate(ctx context.Context, t *sqlrow.Tx, series serial.Serie
 	if err != nil {
 		return err
 	}
-	last, err := s.number(ctx, t, s.text.date, date, series.Name)
+	last, err := s.number(ctx, t, t.Text.date, date, series.Name)
 	switch {
 	case err != nil:
 		return err

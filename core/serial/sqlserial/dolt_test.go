@@ -20,7 +20,7 @@ func TestDoltIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.MySQL, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.MySQL, Table: "shop." + sqlserial.DefaultTable, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/internal/tables"
-	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // A What is a kind of [Event].
@@ -45,11 +44,11 @@ func (s *Store) Events(ctx context.Context, series, period string) ([]Event, err
 	if err != nil {
 		return nil, s.explain("events", series, err)
 	}
-	events, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) ([]Event, error) { return s.events(ctx, t, series, period) })
+	events, err := tables.Do(ctx, s.db, func(t *tx) ([]Event, error) { return s.events(ctx, t, series, period) })
 	return events, s.explain("events", series, err)
 }
 
-func (s *Store) events(ctx context.Context, t *sqlrow.Tx, series, period string) (events []Event, err error) {
+func (s *Store) events(ctx context.Context, t *tx, series, period string) (events []Event, err error) {
 	err = t.Each(ctx, func(scan func(...any) error) error {
 		var e Event
 		var at int64
@@ -59,7 +58,7 @@ func (s *Store) events(ctx context.Context, t *sqlrow.Tx, series, period string)
 		e.At = time.UnixMilli(at)
 		events = append(events, e)
 		return nil
-	}, s.text.events, series, period)
+	}, t.Text.events, series, period)
 	return events, err
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/core/serial"
-	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // maxGaps is how many gaps Gaps lists.
@@ -96,8 +95,8 @@ func (s *Store) gaps(ctx context.Context, name, period string, numbers iter.Seq[
 // in. Each is the first number less 1 if there is none.
 func (s *Store) lastOf(ctx context.Context, series serial.Series, period string) (last, moved int64, err error) {
 	type both struct{ last, moved int64 }
-	found, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (both, error) {
-		c, err := s.row(ctx, t, s.text.last, series, period)
+	found, err := tables.Do(ctx, s.db, func(t *tx) (both, error) {
+		c, err := s.row(ctx, t, t.Text.last, series, period)
 		if err != nil {
 			return both{}, err
 		}

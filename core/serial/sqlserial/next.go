@@ -10,7 +10,6 @@ import (
 
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/sqlrow"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -22,9 +21,10 @@ type Tx interface {
 }
 
 // NextIn returns the next number of the period of a moment, in the caller's transaction, which is
-// in the database and schema of the Store. It runs one statement, and a second one if the series
-// is Chronological. The first call for a series also reads its definition, and on SQLite each call
-// also looks at the file.
+// in the database of the Store and may have any search_path. It runs one statement, and a second one
+// if the series is Chronological. The first call for a series also reads its definition, that of a
+// Store that no other method has used finds the tables, and on SQLite each call also looks at the
+// file.
 //
 // The row of the counter, and on MySQL and MariaDB the whole series, is locked until the
 // transaction ends, so take the number last.
@@ -40,7 +40,8 @@ type Tx interface {
 // the name of the series. Others match [serial.ErrNotInTransaction], [serial.ErrNoSeries],
 // [serial.ErrDefinition], [serial.ErrSeriesFull], [serial.ErrPeriodClosed], [serial.ErrBackdated],
 // and for the SQLite file [sqlstore.ErrNotDurable] and [sqlstore.ErrReplaced], or are a
-// [*core.ValueError].
+// [*core.ValueError]. [sqlstore.ErrOtherSchema] means that two schemas have the tables, between which
+// the transaction does not choose; call Define or Lookup before.
 func (s *Store) NextIn(ctx context.Context, tx Tx, series serial.Series, at time.Time) (serial.Number, error) {
 	if err := series.Validate(); err != nil {
 		return serial.Number{}, err
@@ -74,12 +75,12 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 	}
 	definition := series.Definition()
 	if found, ok := s.known.Load(series.Name); !ok || found.(known).definition != definition {
-		text := s.text.definition
+		text := t.Text.definition
 		if s.db.Dialect == dialect.MySQL {
 			if err := t.RefuseDolt(ctx); err != nil {
 				return 0, err
 			}
-			text = s.text.lock // next locks the row, and a shared lock before that may deadlock
+			text = t.Text.lock // next locks the row, and a shared lock before that may deadlock
 		}
 		if err := s.verify(ctx, t, text, series); err != nil {
 			return 0, err
@@ -97,7 +98,7 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 	if err := s.hold(ctx, t, series); err != nil {
 		return 0, err // the row was deleted, which MySQL needs
 	}
-	c, err := s.row(ctx, t, s.text.look, series, period)
+	c, err := s.row(ctx, t, t.Text.look, series, period)
 	if err != nil {
 		return 0, err
 	}
@@ -105,11 +106,11 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 }
 
 // increment takes a number and returns it, or 0 if the period gives none.
-func (s *Store) increment(ctx context.Context, t *sqlrow.Tx, period, name string, first, last int64) (int64, error) {
+func (s *Store) increment(ctx context.Context, t *tx, period, name string, first, last int64) (int64, error) {
 	if s.db.Dialect != dialect.MySQL {
-		return s.number(ctx, t, s.text.next, period, first, name, last)
+		return s.number(ctx, t, t.Text.next, period, first, name, last)
 	}
-	result, err := t.Exec(ctx, s.text.next, period, first, name, last)
+	result, err := t.Exec(ctx, t.Text.next, period, first, name, last)
 	if err != nil {
 		return 0, err
 	}
@@ -128,7 +129,7 @@ func (s *Store) increment(ctx context.Context, t *sqlrow.Tx, period, name string
 }
 
 // number runs a statement that writes and returns a number, or 0 for none.
-func (s *Store) number(ctx context.Context, t *sqlrow.Tx, text string, args ...any) (n int64, err error) {
+func (s *Store) number(ctx context.Context, t *tx, text string, args ...any) (n int64, err error) {
 	if s.db.Dialect == dialect.MySQL {
 		result, err := t.Exec(ctx, text, args...)
 		if err != nil {

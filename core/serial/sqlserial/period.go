@@ -11,7 +11,6 @@ import (
 
 	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/core/serial"
-	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // MoveIn continues the numbers that another program has given in a period: after last = 417 the
@@ -120,12 +119,12 @@ func (s *Store) ReopenPeriod(ctx context.Context, series string, at time.Time, r
 // changePeriod replaces the counter of a period by the result of f, and adds an event. A What of 0
 // changes nothing. f may run several times.
 func (s *Store) changePeriod(ctx context.Context, operation string, series serial.Series, period, reason string, f func(counter, []Event) (counter, What, error)) error {
-	_, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) {
+	_, err := tables.Do(ctx, s.db, func(t *tx) (done struct{}, err error) {
 		// The series before the counter, as NextIn locks them.
 		if err := s.hold(ctx, t, series); err != nil {
 			return done, err
 		}
-		before, err := s.row(ctx, t, s.text.look, series, period)
+		before, err := s.row(ctx, t, t.Text.look, series, period)
 		if err != nil {
 			return done, err
 		}
@@ -139,7 +138,7 @@ func (s *Store) changePeriod(ctx context.Context, operation string, series seria
 		}
 		if what == MovedIn && series.Chronological {
 			if begin := begin(series, period); begin > 0 { // no earlier date is accepted from now on
-				if _, err := s.number(ctx, t, s.text.date, begin, series.Name); err != nil {
+				if _, err := s.number(ctx, t, t.Text.date, begin, series.Name); err != nil {
 					return done, err
 				}
 			}
@@ -147,7 +146,7 @@ func (s *Store) changePeriod(ctx context.Context, operation string, series seria
 		if err := s.write(ctx, t, before, after, series, period); err != nil {
 			return done, err
 		}
-		_, err = t.Exec(ctx, s.text.event, series.Name, period, len(events)+1, int(what), t.Now.UnixMilli(), after.last, reason)
+		_, err = t.Exec(ctx, t.Text.event, series.Name, period, len(events)+1, int(what), t.Now.UnixMilli(), after.last, reason)
 		return done, err
 	})
 	return s.explain(operation, series.Name, err)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/core/serial"
-	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // A known is a series with its definition.
@@ -22,11 +21,11 @@ func (s *Store) Define(ctx context.Context, series serial.Series) error {
 	if err := series.Validate(); err != nil {
 		return err
 	}
-	_, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) {
-		return done, s.verify(ctx, t, s.text.definition, series)
+	_, err := tables.Do(ctx, s.db, func(t *tx) (done struct{}, err error) {
+		return done, s.verify(ctx, t, t.Text.definition, series)
 	})
 	if errors.Is(err, serial.ErrNoSeries) {
-		_, err = tables.Do(ctx, s.db, func(t *sqlrow.Tx) (done struct{}, err error) { return done, s.add(ctx, t, series) })
+		_, err = tables.Do(ctx, s.db, func(t *tx) (done struct{}, err error) { return done, s.add(ctx, t, series) })
 	}
 	if err == nil {
 		s.known.Store(series.Name, known{series, series.Definition()})
@@ -37,8 +36,8 @@ func (s *Store) Define(ctx context.Context, series serial.Series) error {
 // Lookup returns a series as the table has it, for programs that do not define it. The Store knows
 // it from then on, as after Define.
 func (s *Store) Lookup(ctx context.Context, name string) (serial.Series, error) {
-	series, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (serial.Series, error) {
-		stored, err := s.definition(ctx, t, s.text.definition, name)
+	series, err := tables.Do(ctx, s.db, func(t *tx) (serial.Series, error) {
+		stored, err := s.definition(ctx, t, t.Text.definition, name)
 		if err != nil {
 			return serial.Series{}, err
 		}
@@ -61,7 +60,7 @@ type Row struct {
 
 // Rows lists the series, each with its periods, in their order.
 func (s *Store) Rows(ctx context.Context) ([]Row, error) {
-	rows, err := tables.Do(ctx, s.db, func(t *sqlrow.Tx) (rows []Row, err error) {
+	rows, err := tables.Do(ctx, s.db, func(t *tx) (rows []Row, err error) {
 		err = t.Each(ctx, func(scan func(...any) error) error {
 			var r Row
 			var period *string
@@ -75,7 +74,7 @@ func (s *Store) Rows(ctx context.Context) ([]Row, error) {
 			}
 			rows = append(rows, r)
 			return nil
-		}, s.text.rows)
+		}, t.Text.rows)
 		return rows, err
 	})
 	return rows, s.explain("rows", "", err)
@@ -85,19 +84,19 @@ func (s *Store) Rows(ctx context.Context) ([]Row, error) {
 // locks the guard, so that of two programs which add series that meet, the second sees what the
 // first has added. On MySQL a read before the lock would show the second the rows of before the
 // wait.
-func (s *Store) add(ctx context.Context, t *sqlrow.Tx, series serial.Series) error {
-	result, err := t.Exec(ctx, s.text.guard)
+func (s *Store) add(ctx context.Context, t *tx, series serial.Series) error {
+	result, err := t.Exec(ctx, t.Text.guard)
 	if err != nil {
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil {
 		return err
 	} else if n == 0 { // if another process inserts the row first, Do begins anew
-		if _, err := t.Exec(ctx, s.text.addGuard); err != nil {
+		if _, err := t.Exec(ctx, t.Text.addGuard); err != nil {
 			return err
 		}
 	}
-	if err := s.verify(ctx, t, s.text.definition, series); !errors.Is(err, serial.ErrNoSeries) {
+	if err := s.verify(ctx, t, t.Text.definition, series); !errors.Is(err, serial.ErrNoSeries) {
 		return err
 	}
 	var met error
@@ -111,28 +110,28 @@ func (s *Store) add(ctx context.Context, t *sqlrow.Tx, series serial.Series) err
 				serial.ErrMeets, series.Definition(), name, definition)
 		}
 		return nil
-	}, s.text.all)
+	}, t.Text.all)
 	if err = errors.Join(err, met); err != nil {
 		return err
 	}
-	_, err = t.Exec(ctx, s.text.define, series.Name, series.Definition())
+	_, err = t.Exec(ctx, t.Text.define, series.Name, series.Definition())
 	return err
 }
 
 // verify compares the definition of a series with the stored one.
-func (s *Store) verify(ctx context.Context, t *sqlrow.Tx, text string, series serial.Series) error {
+func (s *Store) verify(ctx context.Context, t *tx, text string, series serial.Series) error {
 	stored, err := s.definition(ctx, t, text, series.Name)
 	switch want := series.Definition(); {
 	case err != nil:
 		return err
 	case stored != want:
-		return fmt.Errorf("%w: here %s; in table %s %s", serial.ErrDefinition, want, s.db.Names[1], stored)
+		return fmt.Errorf("%w: here %s; in table %s %s", serial.ErrDefinition, want, t.Names[1], stored)
 	}
 	return nil
 }
 
 // definition reads the definition of a series by text, which is texts.definition or texts.lock.
-func (s *Store) definition(ctx context.Context, t *sqlrow.Tx, text, name string) (stored string, err error) {
+func (s *Store) definition(ctx context.Context, t *tx, text, name string) (stored string, err error) {
 	found := false
 	err = t.Each(ctx, func(scan func(...any) error) error {
 		found = true
@@ -147,8 +146,8 @@ func (s *Store) definition(ctx context.Context, t *sqlrow.Tx, text, name string)
 // hold locks the row of a series that this Store has verified before. If the stored definition has
 // been changed since, the program continues with its own, because the numbers depend on the
 // counter and not on the text. A program that starts is refused.
-func (s *Store) hold(ctx context.Context, t *sqlrow.Tx, series serial.Series) error {
-	stored, err := s.definition(ctx, t, s.text.lock, series.Name)
+func (s *Store) hold(ctx context.Context, t *tx, series serial.Series) error {
+	stored, err := s.definition(ctx, t, t.Text.lock, series.Name)
 	if err != nil || stored == series.Definition() {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/snowkey/snowkey/core/internal/tables"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // DefaultTable is the table if Config.Table is empty.
@@ -24,11 +23,12 @@ const DefaultTable = "snowkey_counters"
 // [Store.NextIn], and Series.Name everywhere else. The latter calls know the series that this
 // Store has defined.
 type Store struct {
-	db     *tables.DB
-	text   texts
+	db     *tables.DB[texts]
 	known  sync.Map // name to known: the series whose definition equals the stored one
 	warned sync.Map // name to true: the warning that its definition has changed was logged
 }
+
+type tx = tables.Tx[texts]
 
 var _ serial.Store = (*Store)(nil)
 
@@ -40,17 +40,18 @@ var _ serial.Store = (*Store)(nil)
 // snowkey_counter_events. Beside a Config.Table of another name, the two are called like it with
 // _series and _events appended.
 func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
-	d, err := tables.Open(db, c, tables.Kind{
+	d, err := tables.Open(db, c, tables.Kind[texts]{
 		Package:  "sqlserial",
 		Names:    []string{DefaultTable, "snowkey_series", "snowkey_counter_events"},
 		Suffixes: []string{"_series", "_events"},
 		Create:   create,
+		Text:     textsOf,
 		Definite: definite,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: d, text: textsOf(d.Dialect, d.Names)}, nil
+	return &Store{db: d}, nil
 }
 
 func invalid(name, value, want string) error {
@@ -80,16 +81,27 @@ func (s *Store) explain(operation, series string, err error) error {
 	return fmt.Errorf("sqlserial: %s:%s %w", operation, series, err)
 }
 
+// Table returns the name of the Store's table of counters in full, with its schema or database, which is that
+// of all operations. The first call of any asks the database, unless Config.Table names the schema.
+func (s *Store) Table(ctx context.Context) (string, error) {
+	all, err := s.db.Find(ctx)
+	if err != nil {
+		return "", s.explain("table", "", err)
+	}
+	return all.Names[0], nil
+}
+
 // Statements returns the statements that create the tables, for those who run their migrations
-// themselves. None ends in a semicolon.
+// themselves. None ends in a semicolon. The schema is that of Config.Table,
+// or if it names none, that of whoever runs them.
 func (s *Store) Statements() []string { return s.db.Statements() }
 
 // CreateTables creates the tables unless they exist. Any number of processes may call it at the
 // same time.
 func (s *Store) CreateTables(ctx context.Context) error {
-	return s.explain("create tables", "", s.db.CreateTables(ctx, func(ctx context.Context, t *sqlrow.Tx) error {
+	return s.explain("create tables", "", s.db.CreateTables(ctx, func(ctx context.Context, t *tx) error {
 		for i, columns := range []string{"series, period, last, closed", "series, definition, last_date", "series, period, position, what, happened, last, reason"} {
-			if err := tables.Columns(ctx, t, s.db.Dialect, s.db.Names[i], columns); err != nil {
+			if err := t.Columns(ctx, i, columns); err != nil {
 				return err
 			}
 		}

@@ -26,7 +26,7 @@ type texts struct {
 }
 
 func textsOf(d sqlstore.Dialect, names []string) texts {
-	counters, series, events := sqlrow.Quote(d, names[0]), sqlrow.Quote(d, names[1]), sqlrow.Quote(d, names[2])
+	counters, series, events := names[0], names[1], names[2]
 	lock := " FOR UPDATE"
 	if d == dialect.SQLite {
 		lock = "" // the transaction has locked the file

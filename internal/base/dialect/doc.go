@@ -13,17 +13,17 @@
 // it, each directory with a file per database, such as core/keysql and gormplugin,
 // needs one more, and these files decide by the name of a database:
 //
-//   - internal/base/sqlrow/table.go, internal/base/sqlrow/transaction.go,
-//     internal/base/sqlrow/look.go, internal/base/sqlrow/bind.go, internal/base/sqlrow/db.go: the
-//     table and its types, how a transaction begins, how rows are read without one, which arguments
-//     become literals, what a lock means
+//   - internal/base/sqlrow/table.go, internal/base/sqlrow/schema.go,
+//     internal/base/sqlrow/transaction.go, internal/base/sqlrow/look.go,
+//     internal/base/sqlrow/bind.go, internal/base/sqlrow/db.go: the table and its types, which schemas
+//     a connection looks into, how a transaction begins, how rows are read without one, which
+//     arguments become literals, what a lock means
 //   - core/keysql/column.go, core/keysql/text.go: which of its files writes the expressions, and the
 //     digits of a key. It alone has warehouses too, which are not Valid
 //   - core/keysql/functions.go, core/keysql/partitions.go, core/keysql/default.go,
 //     core/keysql/requirekey.go: which databases have functions, partitions, a source of keys, a
 //     trigger, and how each is declared
-//   - core/feed/feed.go, core/feed/back.go: how a database knows which transactions have not ended,
-//     which column has the fence
+//   - core/feed/feed.go: how a database knows which transactions have not ended
 //   - core/lease/sqllease/register.go, core/lease/sqllease/past.go: row locks, random order, which
 //     write needs no transaction, how one statement writes two tables
 //   - core/segment/sqlsegment/table.go, core/segment/sqlsegment/store.go,

@@ -44,7 +44,7 @@ func ExampleDo() {
 	})
 	table := sqlrow.Quote(dialect.SQLite, "segments")
 	for _, text := range []string{
-		sqlrow.CreateTable(dialect.SQLite, "segments", "tag VARCHAR(128) NOT NULL PRIMARY KEY", "next BIGINT NOT NULL"),
+		sqlrow.CreateTable(dialect.SQLite, table, "tag VARCHAR(128) NOT NULL PRIMARY KEY", "next BIGINT NOT NULL"),
 		"INSERT INTO " + table + " VALUES ('orders', 1)",
 	} {
 		if _, err := pool.ExecContext(ctx, text); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
@@ -113,10 +112,7 @@ func (t *Tx) checkpoint(ctx context.Context, of string) {
 }
 
 // schema returns the name that SQLite has for the file of the table.
-func (d *DB) schema() string {
-	schema, _, _ := strings.Cut(withSchema(d.config.Table), ".")
-	return schema
-}
+func (d *DB) schema() string { return NameOf(dialect.SQLite, d.config.Table).Schema }
 
 // schemaDot begins the name of a setting or table of that file.
 func (d *DB) schemaDot() string { return dialect.SQLite.Quote(d.schema()) + "." }

@@ -26,32 +26,53 @@ func CheckTable(name string, spare int) (want string, ok bool) {
 	return fmt.Sprintf("1..%d letters, digits and _ of ASCII, the first no digit; before it, if need be, a schema of the same form and a dot", maxName-spare), false
 }
 
-// withSchema returns the name of a table on SQLite with its schema, by default main, because without a
-// schema a temporary table of the same name would be found first.
-func withSchema(table string) string {
-	if strings.Contains(table, ".") {
-		return table
+// A Name is the name of a table. Without a schema, each connection looks for the table where its
+// search_path or its default database says.
+type Name struct{ Schema, Table string }
+
+// NameOf returns the parts of a name that [CheckTable] has accepted. On SQLite the schema defaults to
+// main, because without one a temporary table of the same name would be found first.
+func NameOf(d dialect.Dialect, table string) Name {
+	schema, name, qualified := strings.Cut(table, ".")
+	switch {
+	case qualified:
+		return Name{schema, name}
+	case d == dialect.SQLite:
+		return Name{"main", table}
 	}
-	return "main." + table
+	return Name{"", table}
 }
 
-// Quote returns the name of a table that [CheckTable] has accepted, for statements. On SQLite it names
-// the table in the file that Do checks.
-func Quote(d dialect.Dialect, table string) string {
-	if d == dialect.SQLite {
-		table = withSchema(table)
+// String returns the name for people.
+func (n Name) String() string {
+	if n.Schema == "" {
+		return n.Table
 	}
-	return d.Quote(table)
+	return n.Schema + "." + n.Table
 }
 
-// CreateTable returns a statement that creates a table unless it exists. Each column is its name, type
-// and constraints; the last of them may be the key of the table. BIGINT and VARCHAR(n) are types of
-// every dialect.
+// Quote returns the name for statements. The schema may be one that the database has named, with any
+// characters.
+func (n Name) Quote(d dialect.Dialect) string {
+	mark := d.QuoteMark()
+	quote := func(part string) string { return mark + strings.ReplaceAll(part, mark, mark+mark) + mark }
+	if n.Schema == "" {
+		return quote(n.Table)
+	}
+	return quote(n.Schema) + "." + quote(n.Table)
+}
+
+// Quote is [Name.Quote] of a name that [CheckTable] has accepted.
+func Quote(d dialect.Dialect, table string) string { return NameOf(d, table).Quote(d) }
+
+// CreateTable returns a statement that creates a table unless it exists. The table is quoted. Each
+// column is its name, type and constraints; the last of them may be the key of the table. BIGINT and
+// VARCHAR(n) are types of every dialect.
 //
 // On MySQL the engine is InnoDB, because MyISAM has no transactions, and texts are compared by bytes,
 // as in Go, because to the default collation "Shop" equals "shop".
 func CreateTable(d dialect.Dialect, table string, columns ...string) string {
-	text := "CREATE TABLE IF NOT EXISTS " + Quote(d, table) + " (" + strings.Join(columns, ", ") + ")"
+	text := "CREATE TABLE IF NOT EXISTS " + table + " (" + strings.Join(columns, ", ") + ")"
 	if d == dialect.MySQL {
 		text += " ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin"
 	}

@@ -44,7 +44,7 @@ func FuzzTableName(f *testing.F) {
 			if d == dialect.SQLite {
 				quoted = 2 // always with its schema
 			}
-			text := CreateTable(d, name, "n BIGINT")
+			text := CreateTable(d, Quote(d, name), "n BIGINT")
 			if marks := strings.Count(text, d.QuoteMark()); marks != 2*quoted {
 				t.Errorf("%v: %d quotes in %q; want those around the name", d, marks, text)
 			}
@@ -70,7 +70,7 @@ func TestTablesAreCreatedAsEachDialectNeedsIt(t *testing.T) {
 		dialect.PostgreSQL: `CREATE TABLE IF NOT EXISTS "t" (a VARCHAR(9), PRIMARY KEY (a))`,
 		dialect.MySQL:      "CREATE TABLE IF NOT EXISTS `t` (a VARCHAR(9), PRIMARY KEY (a)) ENGINE=InnoDB DEFAULT CHARACTER SET ascii COLLATE ascii_bin",
 	} {
-		if got := CreateTable(d, "t", "a VARCHAR(9)", "PRIMARY KEY (a)"); got != want {
+		if got := CreateTable(d, Quote(d, "t"), "a VARCHAR(9)", "PRIMARY KEY (a)"); got != want {
 			t.Errorf("CreateTable(%v) = %s; want %s", d, got, want)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
@@ -91,11 +92,23 @@ type bench struct {
 
 func (b *bench) open(t *testing.T, db *sql.DB) *sqlserial.Store {
 	t.Helper()
-	s, err := sqlserial.New(db, sqlstore.Config{Dialect: b.Dialect, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqlserial.New(db, b.config(t, slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func (b *bench) config(t *testing.T, log slog.Handler) sqlstore.Config {
+	t.Helper()
+	c := sqlstore.Config{Dialect: b.Dialect, Logger: slog.New(log)}
+	if b.Dialect != sqlstore.SQLite {
+		var err error
+		if c.Table, err = servertest.Table(b.db, sqlserial.DefaultTable); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
 }
 
 // define defines a series, and returns it with a scope of its own: most series of the cases
@@ -329,7 +342,7 @@ func (b *bench) changedDefinition(t *testing.T) {
 	var log strings.Builder
 	var err error
 	running := *b
-	running.store, err = sqlserial.New(b.db, sqlstore.Config{Dialect: b.Dialect, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	running.store, err = sqlserial.New(b.db, b.config(t, slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

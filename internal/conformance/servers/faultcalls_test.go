@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -365,8 +364,18 @@ var faultCalls = []faultCall{
 
 var faultSeries = serial.Series{Name: "faults", Digits: 6}
 
+// config names the table in full for the pool that creates it. The others find it, with faults too.
+func (g *faultGroup) config(db *sqlx.DB, table string) sqlstore.Config {
+	if db != g.around {
+		table = ""
+	} else {
+		table = g.schema + "." + table
+	}
+	return sqlstore.Config{Dialect: g.target.dialect, Table: table, Logger: quiet}
+}
+
 func (g *faultGroup) counters(db *sqlx.DB) (*sqlserial.Store, error) {
-	return sqlserial.New(db.DB, sqlstore.Config{Dialect: g.target.dialect, Logger: slog.New(slog.DiscardHandler)})
+	return sqlserial.New(db.DB, g.config(db, sqlserial.DefaultTable))
 }
 
 func counterTables(ctx context.Context, g *faultGroup) error {
@@ -510,7 +519,7 @@ func takeOfCounter(_ context.Context, g *faultGroup, _ int64) (*faultRun, error)
 // ------------------------------------------------------------ segments
 
 func (g *faultGroup) segments(db *sqlx.DB) (*sqlsegment.Store, error) {
-	return sqlsegment.New(db.DB, sqlstore.Config{Dialect: g.target.dialect, Logger: slog.New(slog.DiscardHandler)})
+	return sqlsegment.New(db.DB, g.config(db, sqlsegment.DefaultTable))
 }
 
 func segmentTables(ctx context.Context, g *faultGroup) error {
@@ -583,7 +592,7 @@ func giveBack(ctx context.Context, g *faultGroup, _ int64) (*faultRun, error) {
 // ------------------------------------------------------------ leases
 
 func (g *faultGroup) leases(db *sqlx.DB) (*sqllease.Store, error) {
-	return sqllease.New(db.DB, sqlstore.Config{Dialect: g.target.dialect, Logger: slog.New(slog.DiscardHandler)})
+	return sqllease.New(db.DB, g.config(db, sqllease.DefaultTable))
 }
 
 func leaseTables(ctx context.Context, g *faultGroup) error {

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"net/url"
@@ -17,9 +16,16 @@ import (
 	"github.com/snowkey/snowkey"
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
+
+// opened is c with the table in full, as config has it.
+func (g leaseTarget) opened(c snowkey.Config) snowkey.Config {
+	c.Table = g.config(sqllease.DefaultTable).Table
+	return c
+}
 
 // Open asks the database what it is, whatever the driver and whatever is wrapped around it.
 func TestOpenGivesEachProcessOfADatabaseAWorkerNumber(t *testing.T) {
@@ -39,7 +45,7 @@ func TestOpenGivesEachProcessOfADatabaseAWorkerNumber(t *testing.T) {
 			g := make(t)
 			workers := map[int64]bool{}
 			for range 3 {
-				gen, err := snowkey.Open(t.Context(), g.open(t), snowkey.Config{})
+				gen, err := snowkey.Open(t.Context(), g.open(t), g.opened(snowkey.Config{}))
 				must(t, err)
 				t.Cleanup(func() { must(t, gen.Close(context.Background())) })
 				id, err := gen.Next(t.Context())
@@ -89,7 +95,7 @@ func TestOpenRefusesAnotherLayoutUnlessItHasAnotherNamespace(t *testing.T) {
 	eachOpened(t, func(t *testing.T, g leaseTarget) {
 		db := g.open(t)
 		opened := func(c snowkey.Config) error {
-			gen, err := snowkey.Open(t.Context(), db, c)
+			gen, err := snowkey.Open(t.Context(), db, g.opened(c))
 			if err == nil {
 				err = gen.Close(t.Context())
 			}
@@ -111,11 +117,11 @@ func TestTheFewNumbersOfJavaScriptAreFreeAfterTenSeconds(t *testing.T) {
 		layout.SequenceBits, layout.WorkerBits = layout.SequenceBits+layout.WorkerBits-1, 1
 		db := g.open(t)
 		for range 2 {
-			gen, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout})
+			gen, err := snowkey.Open(t.Context(), db, g.opened(snowkey.Config{Layout: layout}))
 			must(t, err)
 			defer func() { must(t, gen.Close(context.Background())) }()
 		}
-		_, err := snowkey.Open(t.Context(), db, snowkey.Config{Layout: layout, AcquireWait: 1})
+		_, err := snowkey.Open(t.Context(), db, g.opened(snowkey.Config{Layout: layout, AcquireWait: 1}))
 		var none *lease.NoFreeWorkerError
 		if !errors.As(err, &none) {
 			t.Fatalf("Open of the third of 2 = %v; want a *lease.NoFreeWorkerError", err)
@@ -129,7 +135,7 @@ func TestTheFewNumbersOfJavaScriptAreFreeAfterTenSeconds(t *testing.T) {
 func TestCloseAfterTheDatabaseIsAnErrorAndLeavesTheNumberBusy(t *testing.T) {
 	eachOpened(t, func(t *testing.T, g leaseTarget) {
 		db := g.open(t)
-		gen, err := snowkey.Open(t.Context(), db, snowkey.Config{})
+		gen, err := snowkey.Open(t.Context(), db, g.opened(snowkey.Config{}))
 		must(t, err)
 		must(t, db.Close())
 		if err := gen.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "database is closed") || !strings.Contains(err.Error(), "it is free at") {
@@ -157,7 +163,7 @@ func TestOpenWithinATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
 					close(over)
 				}
 			}()
-			_, err := snowkey.Open(expiring{t.Context(), over}, db, snowkey.Config{Dialect: dialect})
+			_, err := snowkey.Open(expiring{t.Context(), over}, db, g.opened(snowkey.Config{Dialect: dialect}))
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "in use") {
 				t.Errorf("Open with dialect %v = %v; want the end of the context, and that the pool is used up", dialect, err)
 			}
@@ -166,9 +172,9 @@ func TestOpenWithinATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
 }
 
 func TestOpenPrintsTheStatementsThatItMayNotRun(t *testing.T) {
-	check := func(t *testing.T, db *sql.DB) {
+	check := func(t *testing.T, g leaseTarget) {
 		t.Helper()
-		gen, err := snowkey.Open(t.Context(), db, snowkey.Config{})
+		gen, err := snowkey.Open(t.Context(), g.open(t), g.opened(snowkey.Config{}))
 		var missing *sqlstore.TableError
 		if gen != nil || !errors.As(err, &missing) || !errors.Is(err, sqlstore.ErrNoTable) {
 			t.Fatalf("Open = %v, %v; want a *sqlstore.TableError", gen, err)
@@ -188,7 +194,7 @@ func TestOpenPrintsTheStatementsThatItMayNotRun(t *testing.T) {
 			g.exec(t, "DROP ROLE "+role)
 		})
 		g.exec(t, "DO $$BEGIN EXECUTE 'GRANT USAGE ON SCHEMA ' || current_schema() || ' TO "+role+"'; END$$")
-		check(t, g.open(t))
+		check(t, g)
 	})
 	for name, server := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +207,7 @@ func TestOpenPrintsTheStatementsThatItMayNotRun(t *testing.T) {
 			g.exec(t, "GRANT SELECT, INSERT, UPDATE ON "+config.DBName+".* TO "+user+"@'%'")
 			config.User, config.Passwd = user, ""
 			g.dsn = config.FormatDSN()
-			check(t, g.open(t))
+			check(t, g)
 		})
 	}
 }

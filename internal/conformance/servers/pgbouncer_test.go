@@ -128,7 +128,7 @@ func (p pooler) prepare(t *testing.T) {
 	execSqlx(t, p.admin, "CREATE TABLE notes (id bigint PRIMARY KEY, note text)")
 	execSqlx(t, p.admin, "INSERT INTO notes VALUES (1, 'the duplicate')")
 	execSqlx(t, p.admin, "CREATE TABLE listed (id bigint PRIMARY KEY, note text, list text[])")
-	g := leaseTarget{dialect: sqlstore.PostgreSQL}
+	g := leaseTarget{dialect: sqlstore.PostgreSQL, schema: p.schema}
 	g.store(t, p.admin.DB)
 	s := g.segments(t, p.admin.DB, "")
 	must(t, s.CreateTables(t.Context()))
@@ -298,7 +298,7 @@ func TestPgBouncerRefusesASearchPath(t *testing.T) {
 // The whole suites, in the mode that the pages name first.
 func TestStoresPassTheirSuitesThroughPgBouncer(t *testing.T) {
 	p := newPooler(t, "transaction")
-	g := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: p.in(bulkModes["pgx exec"]), connect: pgxConnector, admin: p.admin.DB}
+	g := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: p.in(bulkModes["pgx exec"]), connect: pgxConnector, schema: p.schema, admin: p.admin.DB}
 	t.Run("leases", g.run)
 	t.Run("segments", g.runSegments)
 }

@@ -26,6 +26,7 @@ import (
 type pooler struct {
 	url    *url.URL
 	direct *url.URL // the same schema without the pooler
+	schema string
 	admin  *sqlx.DB // of direct
 	keys   *sqlxcases.Counter
 }
@@ -94,6 +95,7 @@ func newPooler(t *testing.T, mode string) pooler {
 		_ = cmd.Wait()
 	})
 	p := pooler{
+		schema: schema,
 		keys:   sqlxcases.NewCounter(1 << 40),
 		url:    &url.URL{Scheme: "postgres", User: url.UserPassword("snowkey", password), Host: "127.0.0.1:" + port, Path: "/schema", RawQuery: "sslmode=disable"},
 		direct: server,

@@ -24,7 +24,10 @@ import (
 
 func (g leaseTarget) segments(t *testing.T, db *sql.DB, table string) *sqlsegment.Store {
 	t.Helper()
-	s, err := sqlsegment.New(db, sqlstore.Config{Dialect: g.dialect, Table: table, Logger: slog.New(slog.DiscardHandler)})
+	if table == "" {
+		table = sqlsegment.DefaultTable
+	}
+	s, err := sqlsegment.New(db, g.config(table))
 	if err != nil {
 		t.Fatal(err)
 	}

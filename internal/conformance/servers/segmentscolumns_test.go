@@ -168,7 +168,7 @@ func TestNumbersThatTheCounterDoesNotKeepAreNotReturned(t *testing.T) {
 			t.Skip("PostgreSQL refuses such a column at the first number")
 		}
 		db := g.open(t)
-		store, err := sqlserial.New(db, sqlstore.Config{Dialect: g.dialect, Logger: quiet})
+		store, err := sqlserial.New(db, g.config(sqlserial.DefaultTable))
 		must(t, err)
 		must(t, store.CreateTables(t.Context()))
 		g.exec(t, "ALTER TABLE snowkey_counters MODIFY last INT NOT NULL")

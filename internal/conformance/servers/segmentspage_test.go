@@ -60,7 +60,7 @@ func (g leaseTarget) ordersRow(t *testing.T, db *sql.DB, row segment.Row) *sqlse
 
 func TestThePageAboutSegmentsHasTheStatementsOfLeaf(t *testing.T) {
 	g := leaseMySQL(t, servertest.MariaDB(t), func(*mysql.Config) {})
-	if page, want := readSegmentsPage(t), strings.Join(g.segments(t, g.open(t), "leaf_alloc").AlterLeaf(), ";\n")+";"; page.leaf != want {
+	if page, want := readSegmentsPage(t), strings.Join(leaseTarget{dialect: g.dialect}.segments(t, g.open(t), "leaf_alloc").AlterLeaf(), ";\n")+";"; page.leaf != want {
 		t.Errorf("the page shows %s; want %s", page.leaf, want)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/conformance/serialcases"
+	"github.com/snowkey/snowkey/internal/servertest"
 )
 
 // levels are those that a server has.
@@ -76,7 +77,12 @@ func TestNumbersAreTakenInsideOfTransactionsOfGORMAlone(t *testing.T) {
 				must(t, err)
 				t.Cleanup(func() { _ = pool.Close() })
 				dialect := map[string]sqlstore.Dialect{"sqlite": sqlstore.SQLite, "postgres": sqlstore.PostgreSQL, "mysql": sqlstore.MySQL}[db.Name()]
-				store, err := sqlserial.New(pool, sqlstore.Config{Dialect: dialect, Logger: quiet})
+				table := ""
+				if dialect != sqlstore.SQLite {
+					table, err = servertest.Table(pool, sqlserial.DefaultTable)
+					must(t, err)
+				}
+				store, err := sqlserial.New(pool, sqlstore.Config{Dialect: dialect, Table: table, Logger: quiet})
 				must(t, err)
 				must(t, store.CreateTables(t.Context()))
 				must(t, store.Define(t.Context(), series))

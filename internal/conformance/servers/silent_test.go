@@ -20,7 +20,6 @@ import (
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
-	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -428,12 +427,11 @@ func (g leaseTarget) callSilent(t *testing.T, deaf bool) {
 // silentStores returns the stores of one cell, whose tables and rows are there.
 func (g leaseTarget) silentStores(t *testing.T, db *sql.DB, tag string) silentStores {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
 	s := silentStores{db: db, tag: tag, series: serial.Series{Name: tag, Scope: tag, Digits: 6}}
 	s.leases = g.store(t, db)
 	s.segments = g.segments(t, db, "")
 	var err error
-	if s.serials, err = sqlserial.New(db, sqlstore.Config{Dialect: g.dialect, Logger: log}); err != nil {
+	if s.serials, err = sqlserial.New(db, g.config(sqlserial.DefaultTable)); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(s.segments.CreateTables(t.Context()), s.serials.CreateTables(t.Context()), s.serials.Define(t.Context(), s.series),

@@ -8,7 +8,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -41,6 +40,7 @@ type leaseTarget struct {
 	dialect sqlstore.Dialect
 	driver  string
 	dsn     string
+	schema  string // "": the connections find it
 	admin   *sql.DB
 	// application is the name by which the server knows its connections, or empty.
 	application string
@@ -69,9 +69,18 @@ func (leaseTarget) pool(t *testing.T, c driver.Connector) *sql.DB {
 	return db
 }
 
+// config names a table in full, because the tests of other processes have tables of that name in other
+// schemas.
+func (g leaseTarget) config(table string) sqlstore.Config {
+	if g.schema != "" {
+		table = g.schema + "." + table
+	}
+	return sqlstore.Config{Dialect: g.dialect, Table: table, Logger: quiet}
+}
+
 func (g leaseTarget) store(t *testing.T, db *sql.DB) *sqllease.Store {
 	t.Helper()
-	s, err := sqllease.New(db, sqlstore.Config{Dialect: g.dialect, Logger: slog.New(slog.DiscardHandler)})
+	s, err := sqllease.New(db, g.config(sqllease.DefaultTable))
 	if err != nil {
 		t.Fatalf("New() = %v", err)
 	}
@@ -117,7 +126,7 @@ func leasePostgres(t *testing.T, connect func(string) (driver.Connector, error),
 	query := u.Query()
 	query.Set("search_path", schema)
 	u.RawQuery = query.Encode()
-	admin := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: u.String(), connect: pgxConnector}
+	admin := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: u.String(), schema: schema, connect: pgxConnector}
 	admin.admin = admin.open(t)
 	admin.exec(t, "CREATE SCHEMA "+schema)
 	t.Cleanup(func() { admin.exec(t, "DROP SCHEMA "+schema+" CASCADE") })
@@ -149,6 +158,7 @@ func leaseMySQL(t *testing.T, dsn string, change func(*mysql.Config)) leaseTarge
 	t.Cleanup(func() { root.exec(t, "DROP DATABASE "+name) })
 	config.DBName = name
 	own := root
+	own.schema = name
 	own.dsn = config.FormatDSN()
 	own.admin = own.open(t)
 	change(config)
@@ -218,7 +228,7 @@ func (g leaseTarget) unreachable(t *testing.T) leasetest.Store {
 		dsn = "postgres://root:open-sesame@127.0.0.1:1/test?sslmode=disable"
 	}
 	g.dsn = dsn
-	s, err := sqllease.New(g.open(t), sqlstore.Config{Dialect: g.dialect})
+	s, err := sqllease.New(g.open(t), g.config(sqllease.DefaultTable))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -495,7 +505,7 @@ func TestHundredFirstStartsShareOneSchemaAndNoRow(t *testing.T) {
 		)
 		for i := range processes {
 			wg.Go(func() {
-				s, err := sqllease.New(dbs[i%pools], sqlstore.Config{Dialect: g.dialect})
+				s, err := sqllease.New(dbs[i%pools], g.config(sqllease.DefaultTable))
 				if err != nil {
 					t.Errorf("New() = %v", err)
 					return
@@ -731,7 +741,7 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 			writable.dsn = strings.NewReplacer("read_only=on", "read_only=off", "read_only=1", "read_only=0").Replace(g.dsn)
 			c := newLease()
 			r := mustClaim(t, writable.store(t, writable.open(t)), c)
-			s, err := sqllease.New(g.open(t), sqlstore.Config{Dialect: g.dialect})
+			s, err := sqllease.New(g.open(t), g.config(sqllease.DefaultTable))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -747,7 +757,7 @@ func TestReadOnlyServerIsRefused(t *testing.T) {
 
 func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		s, err := sqllease.New(g.open(t), sqlstore.Config{Dialect: g.dialect})
+		s, err := sqllease.New(g.open(t), g.config(sqllease.DefaultTable))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,9 @@ func pastTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 
 func (g leaseTarget) bare(t *testing.T, log *slog.Logger) *sqllease.Store {
 	t.Helper()
-	s, err := sqllease.New(g.open(t), sqlstore.Config{Dialect: g.dialect, Logger: log})
+	c := g.config(sqllease.DefaultTable)
+	c.Logger = log
+	s, err := sqllease.New(g.open(t), c)
 	if err != nil {
 		t.Fatal(err)
 	}

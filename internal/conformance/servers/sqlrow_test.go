@@ -39,7 +39,7 @@ func newCounter(g leaseTarget, pool *sql.DB) counter {
 // create makes the table with one row, from which no number has been taken.
 func (c counter) create(ctx context.Context) error {
 	_, err := sqlrow.Do(ctx, c.rows, func(t *sqlrow.Tx) (struct{}, error) {
-		_, err := t.Exec(ctx, sqlrow.CreateTable(c.dialect, "segments", "tag VARCHAR(128) NOT NULL", "next BIGINT NOT NULL", "PRIMARY KEY (tag)"))
+		_, err := t.Exec(ctx, sqlrow.CreateTable(c.dialect, sqlrow.Quote(c.dialect, "segments"), "tag VARCHAR(128) NOT NULL", "next BIGINT NOT NULL", "PRIMARY KEY (tag)"))
 		if err == nil {
 			_, err = t.Exec(ctx, "INSERT INTO "+sqlrow.Quote(c.dialect, "segments")+" (tag, next) VALUES ('orders', 1)")
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
+	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )
@@ -39,7 +40,11 @@ func heldInvoices(t *testing.T, around sqlxcases.Database) *sqlserial.Store {
 	if around.Dialect == sqlxhelper.MySQL {
 		dialect = sqlstore.MySQL
 	}
-	numbers, err := sqlserial.New(around.DB.DB, sqlstore.Config{Dialect: dialect})
+	table, err := servertest.Table(around.DB.DB, sqlserial.DefaultTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers, err := sqlserial.New(around.DB.DB, sqlstore.Config{Dialect: dialect, Table: table})
 	if err != nil {
 		t.Fatal(err)
 	}

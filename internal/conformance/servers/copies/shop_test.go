@@ -179,11 +179,17 @@ func (s shop) fill() {
 	must(s, err)
 }
 
-func (s shop) config() sqlstore.Config { return sqlstore.Config{Dialect: s.dialect, Logger: quiet} }
+// config names the database on MySQL, where other tests have tables of the same name in theirs.
+func (s shop) config(table string) sqlstore.Config {
+	if s.dialect == sqlstore.MySQL {
+		table = s.name + "." + table
+	}
+	return sqlstore.Config{Dialect: s.dialect, Table: table, Logger: quiet}
+}
 
 func (s shop) leases() *sqllease.Store {
 	s.Helper()
-	store, err := sqllease.New(s.db, s.config())
+	store, err := sqllease.New(s.db, s.config(sqllease.DefaultTable))
 	must(s, err)
 	must(s, store.CreateTables(s.Context()))
 	return store
@@ -191,14 +197,14 @@ func (s shop) leases() *sqllease.Store {
 
 func (s shop) serials() *sqlserial.Store {
 	s.Helper()
-	store, err := sqlserial.New(s.db, s.config())
+	store, err := sqlserial.New(s.db, s.config(sqlserial.DefaultTable))
 	must(s, err)
 	return store
 }
 
 func (s shop) segments() *sqlsegment.Store {
 	s.Helper()
-	store, err := sqlsegment.New(s.db, s.config())
+	store, err := sqlsegment.New(s.db, s.config(sqlsegment.DefaultTable))
 	must(s, err)
 	return store
 }

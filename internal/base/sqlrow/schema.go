@@ -1,0 +1,57 @@
+package sqlrow
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+)
+
+// A Schema is a schema of PostgreSQL, or a database of MySQL, in which a table may be.
+type Schema struct {
+	Name string
+	Path int  // its place among those in which the connection looks for a table, from 1; 0: it does not
+	Has  bool // it has the table
+}
+
+// Schemas returns the schemas in which the connection looks for a table, and the others that have it,
+// as far as the user may know. Those of temporary tables and of the system are left out. [CheckTable]
+// has accepted the name of the table, which has no schema. The dialect is PostgreSQL or MySQL.
+func (t *Tx) Schemas(ctx context.Context, table string) (all []Schema, err error) {
+	query := `SELECT n.nspname, COALESCE(array_position(current_schemas(false), n.nspname), 0), c.relname IS NOT NULL
+		FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = '%[1]s'
+		WHERE n.nspname !~ '^pg_' AND (c.relname IS NOT NULL OR n.nspname = ANY (current_schemas(false)))`
+	if t.db.config.Dialect == dialect.MySQL {
+		query = `SELECT DATABASE(), 1, (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '%[1]s') FROM DUAL WHERE DATABASE() IS NOT NULL
+			UNION ALL SELECT table_schema, 0, 1 FROM information_schema.tables WHERE table_name = '%[1]s' AND NOT table_schema <=> DATABASE()`
+	}
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		var s Schema
+		if err := scan(&s.Name, &s.Path, &s.Has); err != nil {
+			return err
+		}
+		all = append(all, s)
+		return nil
+	}, fmt.Sprintf(query, table))
+	return all, err
+}
+
+// LockSchemas makes other transactions that call it wait until this one has ended, so that of two that
+// look for a table and then create it, each in a schema of its own, the second sees that of the first.
+// The dialect is PostgreSQL or MySQL.
+func (t *Tx) LockSchemas(ctx context.Context) error {
+	if t.db.config.Dialect == dialect.PostgreSQL {
+		_, err := t.executor.ExecContext(ctx, "SELECT pg_advisory_xact_lock(1936617335, 0)") // no sequence of id_next has OID 0
+		return err
+	}
+	// CREATE TABLE ends the transaction, and so the lock is one of the connection. A Galera cluster may
+	// refuse it (pxc_strict_mode), and it would not reach the other nodes either.
+	const name = "'snowkey: create tables'"
+	t.restore = append(t.restore, "DO RELEASE_LOCK("+name+")")
+	var got *int64
+	err := scan(ctx, t.executor, []any{&got}, "SELECT GET_LOCK("+name+", 3600)")
+	if ctx.Err() != nil || dialect.BadConnection(err) {
+		return err
+	}
+	return nil
+}
