@@ -101,8 +101,13 @@ func inDatabase(t *testing.T, u *url.URL) testDB {
 	t.Cleanup(func() { _, _ = admin.DB.Exec("DROP DATABASE " + name) }) // t.Context has ended
 	own := *u
 	own.Path = "/" + name
-	d := openURL(t, own.String())
-	return d
+	if u.Scheme == "mysql" { // a user who does not see the tables of other tests
+		user := name[:30]
+		admin.exec(t, "CREATE USER "+user+"@'%' IDENTIFIED BY 'own'", "GRANT ALL ON "+name+".* TO "+user+"@'%' WITH GRANT OPTION", "GRANT CREATE USER ON *.* TO "+user+"@'%'")
+		t.Cleanup(func() { _, _ = admin.DB.Exec("DROP USER " + user + "@'%'") })
+		own.User = url.UserPassword(user, "own")
+	}
+	return openURL(t, own.String())
 }
 
 // onDatabases runs a test on the named kinds, all of them if none is named.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -192,6 +193,13 @@ func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker
 			names = append(names, fmt.Sprintf("%s has 0..%d", s.Namespace, s.Workers-1))
 		}
 		return usagef("no such namespace, or no such worker: %s", strings.Join(slices.Compact(names), ", "))
+	}
+	if s, ok := l.leaseStore.(*sqllease.Store); ok && !o.json && worker < 0 {
+		table, err := s.Table(ctx)
+		if err != nil {
+			return l.hide(err)
+		}
+		_, _ = fmt.Fprintf(out, "table %s\n", table)
 	}
 	return o.writeRows(out, workerColumns, all...)
 }

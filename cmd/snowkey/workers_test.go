@@ -247,6 +247,9 @@ func TestWorkersShowsEachNumberAsTheStoreHasIt(t *testing.T) {
 		}
 
 		out, bad, code = p.on(t, "", "")
+		if strings.HasPrefix(p.url, "postgres") && !strings.Contains(out, "\ntable public."+cmp.Or(p.table, sqllease.DefaultTable)+"\n") {
+			t.Errorf("workers = %s; want the full name of the table", out)
+		}
 		for _, want := range []string{"namespace " + shop + ", datacenter 0, 8 workers: 1 held", " 1 retired 5 unused\n", got["0 2"].From, `web 7 "a"`, "other"} {
 			if code != 0 || !strings.Contains(out, want) {
 				t.Errorf("workers = %s, %s, %d; want %s", out, bad, code, want)
