@@ -23,7 +23,8 @@
 //   - core/keysql/functions.go, core/keysql/partitions.go, core/keysql/default.go,
 //     core/keysql/requirekey.go: which databases have functions, partitions, a source of keys, a
 //     trigger, and how each is declared
-//   - core/feed/feed.go: how a database knows which transactions have not ended
+//   - core/feed/feed.go, core/feed/back.go: how a database knows which transactions have not ended, and
+//     keeps that a table went back
 //   - core/lease/sqllease/register.go, core/lease/sqllease/past.go: row locks, random order, which
 //     write needs no transaction, how one statement writes two tables
 //   - core/segment/sqlsegment/table.go, core/segment/sqlsegment/store.go,
