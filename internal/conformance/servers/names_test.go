@@ -537,7 +537,7 @@ func TestConnectionWithoutASchemaIsToldSo(t *testing.T) {
 	})
 }
 
-func TestKeysOfIDNextAreDistinctUnderEveryPath(t *testing.T) {
+func TestIDNextCountsInItsOwnSequenceUnderEveryPath(t *testing.T) {
 	g := namesPostgres(t)
 	db := g.one(t)
 	statements, err := keysql.Default(keysql.PostgreSQL, core.Default(), 0, 1, g.first)
@@ -551,5 +551,12 @@ func TestKeysOfIDNextAreDistinctUnderEveryPath(t *testing.T) {
 	}
 	if n := g.count(t, "SELECT COUNT(*) FROM "+g.first+".orders"); n != 40 {
 		t.Errorf("%d rows; want 40", n)
+	}
+	for _, other := range []string{g.second + ".snowkey_next", "pg_temp.snowkey_next"} {
+		var used bool
+		must(t, db.QueryRow("SELECT is_called FROM "+other).Scan(&used))
+		if used {
+			t.Errorf("id_next has counted in %s", other)
+		}
 	}
 }
