@@ -152,7 +152,7 @@ func TestOpenRefusesADatabaseThatAServerKeeps(t *testing.T) {
 	}
 	// A server of this machine: its file is here, but its driver opens no files.
 	d.path = func(string) string { return server }
-	refused(t, d.through(t, "http://127.0.0.1:4001"), snowkey.Config{}, server+"-leases", "the driver has opened "+fmt.Sprintf("%q", server), "Config.LeaseFile", "acquire the lease by hand")
+	_ = refused(t, d.through(t, "http://127.0.0.1:4001"), snowkey.Config{}, server+"-leases", "the driver has opened "+fmt.Sprintf("%q", server), "Config.LeaseFile", "acquire the lease by hand")
 	if tables := count(t, openSQLite(t, server), "SELECT COUNT(*) FROM sqlite_master WHERE name LIKE 'snowkey%'"); tables != 0 {
 		t.Errorf("Open has made %d tables in the database of the server; want none", tables)
 	}
@@ -175,12 +175,12 @@ func TestOpenRefusesAFileThatIsNotThere(t *testing.T) {
 		t.Skipf("SKIPPED: %v", err) // on Windows
 	}
 	for _, db := range []*sql.DB{first, second} {
-		refused(t, db, snowkey.Config{}, fmt.Sprintf("%q", file), "if the file was moved, restart the program")
+		_ = refused(t, db, snowkey.Config{}, fmt.Sprintf("%q", file), "if the file was moved, restart the program")
 	}
 	if err := os.Mkdir(file, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, first, snowkey.Config{}, "it is no regular file")
+	_ = refused(t, first, snowkey.Config{}, "it is no regular file")
 }
 
 func TestOpenRefusesWhatItCannotUseBeforeItAsks(t *testing.T) {
@@ -320,7 +320,7 @@ func TestOpenSaysWhatToDoIfTheDriverCannotOpenAFile(t *testing.T) {
 	if !errors.Is(err, nothing) {
 		t.Errorf("Open error = %v; want that of the driver", err)
 	}
-	refused(t, sql.OpenDB(anonymous{connector{d, file}}), snowkey.Config{}, "does not name its driver", "acquire the lease by hand")
+	_ = refused(t, sql.OpenDB(anonymous{connector{d, file}}), snowkey.Config{}, "does not name its driver", "acquire the lease by hand")
 }
 
 // An anonymous is a connector that names no driver, as wrappers that trace statements do.
@@ -344,7 +344,7 @@ func TestLeaseFileIsWhereTheLeasesAre(t *testing.T) {
 		t.Errorf("Stat(LeaseFile) = %v, %v; want a file", info, err)
 	}
 	// A folder that takes no files says that there is a way.
-	refused(t, db, snowkey.Config{LeaseFile: filepath.Join(folder, "nowhere", "leases")}, "nowhere", "Config.LeaseFile")
+	_ = refused(t, db, snowkey.Config{LeaseFile: filepath.Join(folder, "nowhere", "leases")}, "nowhere", "Config.LeaseFile")
 }
 
 func TestLeasesOfAnotherPlaceAreNotOverlooked(t *testing.T) {
@@ -352,7 +352,7 @@ func TestLeasesOfAnotherPlaceAreNotOverlooked(t *testing.T) {
 	db := openSQLite(t, file)
 	elsewhere := filepath.Join(t.TempDir(), "leases")
 	workerOf(t, open(t, db, snowkey.Config{}))
-	refused(t, db, snowkey.Config{LeaseFile: elsewhere}, "Config.LeaseFile", file+"-leases", "stop all programs")
+	_ = refused(t, db, snowkey.Config{LeaseFile: elsewhere}, "Config.LeaseFile", file+"-leases", "stop all programs")
 	workerOf(t, open(t, db, snowkey.Config{LeaseFile: file + "-leases"}))
 }
 
@@ -364,7 +364,7 @@ func TestOpenRefusesTheFolderOfAnOlderVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []snowkey.Config{{}, {LeaseFile: filepath.Join(t.TempDir(), "leases")}} {
-		refused(t, db, c, file+"-leases", "older version", "stop all programs", "remove the folder")
+		_ = refused(t, db, c, file+"-leases", "older version", "stop all programs", "remove the folder")
 	}
 	if err := os.Remove(file + "-leases"); err != nil {
 		t.Fatal(err)
@@ -387,12 +387,12 @@ func TestTheFileOfLeasesIsClosedWithTheGenerator(t *testing.T) {
 	if n := d.conns.Load(); n == 0 {
 		t.Error("no connection is open while the generator lives; want one")
 	}
-	refused(t, db, snowkey.Config{Layout: core.JavaScript()}, "layout")
+	_ = refused(t, db, snowkey.Config{Layout: core.JavaScript()}, "layout")
 	if err := gen.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check("after Close")
-	refused(t, db, snowkey.Config{Layout: core.JavaScript()}, "layout")
+	_ = refused(t, db, snowkey.Config{Layout: core.JavaScript()}, "layout")
 	check("after an error of Open")
 
 	// Close after the database's, and under a context that has ended: the number stays busy.

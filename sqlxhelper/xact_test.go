@@ -76,12 +76,12 @@ func TestRowsDecideWhereTheServerDoesNotKnowTheTransaction(t *testing.T) {
 		look := func() {
 			mock.ExpectBegin()
 			mock.ExpectQuery("txid_status").WithArgs("1 0/70", 730).WillReturnRows(sqlmock.NewRows([]string{"version", "state"}).AddRow(version, c.state))
-			switch {
-			case c.state == xactCommitted:
+			switch c.state {
+			case xactCommitted:
 				mock.ExpectExec("pg_logical_emit_message").WillReturnResult(sqlmock.NewResult(0, 0))
 				mock.ExpectCommit()
 				return
-			case c.state == nil:
+			case nil:
 				mock.ExpectQuery(`SELECT 1 FROM "orders"`).WillReturnRows(sqlmock.NewRows([]string{"1"}))
 				mock.ExpectQuery("pg_locks").WillReturnRows(sqlmock.NewRows([]string{"version", "recovers", "open", "hidden"}).AddRow(version, false, "", c.hidden))
 			}

@@ -71,7 +71,7 @@ func (s suite) run(ctx context.Context) error {
 		}
 		for _, test := range r.bad {
 			if said := ours(r.tests[test].String()); promise.MatchString(said) {
-				fmt.Fprintf(s.out, "gate: %s.%s is not run again: it says %q\n", name, test, promise.FindString(said))
+				_, _ = fmt.Fprintf(s.out, "gate: %s.%s is not run again: it says %q\n", name, test, promise.FindString(said))
 				return err
 			}
 			flaky = append(flaky, name+"."+test)
@@ -103,7 +103,7 @@ func (s suite) alone(ctx context.Context, test string) error {
 	dot := strings.LastIndex(test, ".")
 	name, test := test[:dot], test[dot+1:]
 	for range 2 {
-		fmt.Fprintf(s.out, "gate: %s fails, so it runs alone\n", test)
+		_, _ = fmt.Fprintf(s.out, "gate: %s fails, so it runs alone\n", test)
 		args := append([]string{name}, s.flags...)
 		results, err := s.goTest(ctx, append(args, "-run=^"+test+"$", "-skip=^$")...)
 		if err != nil {

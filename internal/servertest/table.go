@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 )
@@ -10,9 +11,9 @@ import (
 // tables of the same name in other schemas.
 func Table(db *sql.DB, table string) (string, error) {
 	var schema string
-	err := db.QueryRow("SELECT current_schema()").Scan(&schema)
+	err := db.QueryRowContext(context.Background(), "SELECT current_schema()").Scan(&schema)
 	if err != nil {
-		err = db.QueryRow("SELECT DATABASE()").Scan(&schema)
+		err = db.QueryRowContext(context.Background(), "SELECT DATABASE()").Scan(&schema)
 	}
 	if err != nil {
 		return "", fmt.Errorf("the schema of the connections: %w", err)

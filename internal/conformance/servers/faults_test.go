@@ -32,7 +32,7 @@ import (
 // on its connection. These tests record the messages of a call, repeat the call with one
 // fault in one message, and compare what the call says with what is stored.
 var (
-	faultCells = flag.Int("faults.cells", 2, "how many faults per driver and kind of call, besides those of its COMMIT; 0 for all")
+	faultCells = flag.Int("faults.cells", 2, "how many faults per driver and kind of call, besides one at its COMMIT; 0 for all, negative for none")
 	faultSeed  = flag.Uint64("faults.seed", 20261123, "which faults")
 	faultOnly  = flag.String("faults.only", "", "only the faults whose name matches this regular expression, all of them")
 )
@@ -342,7 +342,7 @@ func (g *faultGroup) choose(messages []faultproxy.Message) (some []faultCell, of
 	if len(commit) > 0 {
 		some = append(some, commit[random.IntN(len(commit))])
 	}
-	for _, i := range random.Perm(len(all))[:*faultCells] {
+	for _, i := range random.Perm(len(all))[:max(0, *faultCells)] {
 		some = append(some, all[i])
 	}
 	return some, len(all)
