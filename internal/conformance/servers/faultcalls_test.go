@@ -396,7 +396,7 @@ func nextIn(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 		kind:  storedOrNot,
 		known: true,
 		do: func(ctx context.Context, db *sqlx.DB) error {
-			s, err := g.counters(db)
+			s, err := sqlserial.New(db.DB, g.config(g.around, sqlserial.DefaultTable)) // a transaction chooses between no schemas
 			if err != nil {
 				return err
 			}
