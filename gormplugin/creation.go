@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/types"
 )
@@ -36,11 +37,12 @@ type creation struct {
 	// sent holds what the statement writes to columns, row by row. It is nil where the
 	// database cannot change the keys.
 	sent     []cell
-	exact    bool   // RowsAffected is the number of rows that RETURNING gave
-	hidden   bool   // the upsert, from GORM: see countReturned
-	returned bool   // RETURNING gives the keys of the stored rows, in order
-	asked    bool   // the catalog was asked for this statement
-	room     []cell // for the next rows that are read
+	exact    bool           // RowsAffected is the number of rows that RETURNING gave
+	hidden   bool           // the upsert, from GORM: see countReturned
+	returned bool           // RETURNING gives the keys of the stored rows, in order
+	dropped  *clause.Clause // the upsert that is not sent: see dropUpsert
+	listed   *table         // see catalog
+	room     []cell         // for the next rows that are read
 }
 
 // creationOf returns the creation of stmt, or nil if the plugin fills and checks nothing in

@@ -45,12 +45,9 @@ func WithLayout(l Layout) Option {
 //   - creates into a view, a foreign table or a table with rules, and statements with a
 //     modifier or an alias.
 //
-// The plugin reads the column types of a table from the catalog when a create first has
-// more rows, under a savepoint if in a transaction. It keeps them for the life of the
-// database, or until a create in that table fails, so all connections of a database should
-// find the same types under the name of a table. Restart a program after a column has got
-// another type, because until then PostgreSQL receives the values in the old type, and
-// converts them.
+// A create of more rows costs one more query, which reads the column types of the table from
+// the catalog: a new release may give a column another type at any time. Until the first of
+// these queries has worked, they run under a savepoint if in a transaction.
 func WithUnnest() Option { return func(c *config) { c.unnest = true } }
 
 // WithIntegerKeys makes the plugin also fill the primary keys that GORM would let the

@@ -27,7 +27,7 @@ type model struct {
 	policy  policy
 	current atomic.Pointer[plan]
 	indexes func() []unique // computed once, see declaredUniques
-	tables  sync.Map        // table, as SQL → *table, see creation.catalog
+	meets   atomic.Bool     // its rows have met others by a key that it does not declare, see dropUpsert
 }
 
 // model returns what is known of the model of stmt. A model in the map is settled.

@@ -53,19 +53,9 @@ func (r *resolver) run() (err error) {
 	if err != nil {
 		return err
 	}
-	all := len(byKey) + len(others)
-	lost, err := r.byUniques(rest, t, all)
+	lost, err := r.byUniques(rest, t, len(byKey)+len(others))
 	if err != nil {
 		return err
-	}
-	if len(lost) > 0 && !r.asked { // the table may have got an index since
-		r.forgetCatalog()
-		if t, err = r.catalog(); err != nil {
-			return err
-		}
-		if lost, err = r.byUniques(lost, t, all-len(rest)+len(lost)); err != nil {
-			return err
-		}
 	}
 	for _, i := range lost {
 		if unresolved := r.unresolved(i, t.uniques); unresolved != nil {

@@ -121,16 +121,18 @@ func tableNameOf(text string) tableName {
 	return t
 }
 
-// catalog returns what the catalog says of the table of the statement. It is kept for later
-// statements, until forgetCatalog. A table that the catalog does not list, such as a view,
-// has the unique keys of the model.
+// catalog returns what the catalog says of the table of the statement. It is read in the
+// statement that needs it and never kept for another one, because a new release may alter the
+// table at any time, and by an old type or without a new index a row would get the key of
+// another. A table that the catalog does not list, such as a view, has the unique keys of the
+// model.
 func (c *creation) catalog() (*table, error) {
-	text := c.tableText()
-	if t, ok := c.model.tables.Load(text); ok {
-		return t.(*table), nil
+	if c.listed != nil {
+		return c.listed, nil
 	}
-	c.asked = true
-	name := tableNameOf(text)
+	q := c.query()
+	q.write(q.table())
+	name := tableNameOf(q.SQL.String())
 	t, err := c.readCatalog(name)
 	if err != nil {
 		return nil, err
@@ -152,18 +154,8 @@ func (c *creation) catalog() (*table, error) {
 			return nil, err
 		}
 	}
-	c.model.tables.Store(text, t)
+	c.listed = t
 	return t, nil
-}
-
-// forgetCatalog makes catalog read the catalog again.
-func (c *creation) forgetCatalog() { c.model.tables.Delete(c.tableText()) }
-
-// tableText returns the table of the statement as SQL.
-func (c *creation) tableText() string {
-	q := c.query()
-	q.write(q.table())
-	return q.SQL.String()
 }
 
 // readCatalog asks the catalog for the unique keys of a table. The catalog's answer has a row

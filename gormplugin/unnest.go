@@ -5,7 +5,7 @@ import (
 	"database/sql/driver"
 	"reflect"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -15,33 +15,20 @@ import (
 )
 
 const (
-	arraysName    = "snowflake:arrays"
-	learnName     = "snowflake:learn"
-	valuesClause  = "VALUES"
-	lookupSetting = "snowkey:lookup"
+	arraysName   = "snowflake:arrays"
+	valuesClause = "VALUES"
 	// maxArray bounds the text of one array. PostgreSQL accepts parameters below 1 GiB.
 	maxArray = 256 << 20
 )
 
-// An unnest sends the rows of one database as arrays, and knows the types of its tables.
+// An unnest sends the rows of one database as arrays.
 type unnest struct {
-	tables sync.Map // table, as SQL → *pgtext.Table
+	reads atomic.Bool // the types of some table could be read
 }
 
-// A lookup is what one statement has asked of its table.
-type lookup struct {
-	stmt  *gorm.Statement
-	name  string
-	table *pgtext.Table
-}
-
-// register registers the callbacks of the option.
+// register registers the callback of the option.
 func (u *unnest) register(db *gorm.DB) error {
-	create := db.Callback().Create()
-	if err := create.Before(anchorCreate).Register(arraysName, u.prepare); err != nil {
-		return err
-	}
-	return create.After(anchorCreate).Before(anchorAfter).Register(learnName, u.learn)
+	return db.Callback().Create().Before(anchorCreate).Register(arraysName, u.prepare)
 }
 
 // prepare makes GORM build the clause VALUES by build. GORM keeps the builder when it sets
@@ -106,39 +93,13 @@ func insertedInto(text string) string {
 	return name
 }
 
-// learn keeps the types of a table in which rows were created. After an error it forgets
-// them, because the table may have changed.
-func (u *unnest) learn(db *gorm.DB) {
-	v, ok := db.Statement.Settings.LoadAndDelete(lookupSetting)
-	if !ok {
-		return
-	}
-	l, _ := v.(*lookup)
-	switch {
-	case l.stmt != db.Statement: // that of an outer statement, of which GORM copied the settings
-	case db.Error == nil && l.table.Lasts:
-		u.tables.Store(l.name, l.table)
-	default:
-		u.tables.Delete(l.name)
-	}
-}
-
-// table returns the types of a table, without columns if it cannot be read.
+// table reads the types of a table on the connection or pool of the insert. It returns a table
+// without columns if they cannot be read. They are read for each statement, because a new
+// release may alter the table at any time, and the array of a type that the column no longer
+// has would be converted: date has no time of day, and timestamp no zone.
 func (u *unnest) table(stmt *gorm.Statement, name string) *pgtext.Table {
-	l := &lookup{stmt: stmt, name: name}
-	if known, ok := u.tables.Load(name); ok {
-		l.table, _ = known.(*pgtext.Table)
-	} else {
-		l.table = readTable(stmt, name)
-	}
-	stmt.Settings.Store(lookupSetting, l)
-	return l.table
-}
-
-// readTable reads a table on the connection or pool of the insert.
-func readTable(stmt *gorm.Statement, name string) *pgtext.Table {
 	ctx, pool, describe := stmt.Context, stmt.ConnPool, pgtext.Describe
-	if committer, ok := pool.(gorm.TxCommitter); ok && committer != nil {
+	if committer, ok := pool.(gorm.TxCommitter); ok && committer != nil && !u.reads.Load() {
 		describe = describeInTx
 	}
 	switch p := pool.(type) { // which would keep the statements prepared
@@ -150,7 +111,9 @@ func readTable(stmt *gorm.Statement, name string) *pgtext.Table {
 	begin := time.Now()
 	t, err := describe(ctx, pool, name)
 	if err != nil {
-		t = &pgtext.Table{Lasts: true}
+		t = &pgtext.Table{}
+	} else {
+		u.reads.Store(true)
 	}
 	stmt.Logger.Trace(ctx, begin, func() (string, int64) {
 		return stmt.Explain(pgtext.DescribeText, pgtext.DescribeArgs(name)...), int64(len(t.Columns))
@@ -158,7 +121,9 @@ func readTable(stmt *gorm.Statement, name string) *pgtext.Table {
 	return t
 }
 
-// describeInTx is [pgtext.Describe] under a savepoint, to which a failure rolls back.
+// describeInTx is [pgtext.Describe] under a savepoint, to which a failure rolls back, as on a
+// server that only speaks the protocol of PostgreSQL. Where types could be read once, it saves
+// little, and costs two more statements.
 func describeInTx(ctx context.Context, tx pgtext.DB, name string) (*pgtext.Table, error) {
 	const savepoint = "snowkey_types"
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+savepoint); err != nil {

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,7 +10,12 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
+
+// conflictClause is the name of the clause of an upsert.
+const conflictClause = "ON CONFLICT"
 
 // An upsert is what a statement does with stored rows that conflict with its own.
 type upsert struct {
@@ -24,7 +30,7 @@ type upsert struct {
 // upsert returns the upsert that the statement is, if it is one.
 func (c *creation) upsert() (upsert, bool) {
 	u := upsert{database: c.database, exact: c.exact}
-	if on, ok := c.stmt.Clauses["ON CONFLICT"]; ok && on.Expression != nil {
+	if on, ok := c.stmt.Clauses[conflictClause]; ok && on.Expression != nil {
 		u.conflict, u.plain = on.Expression.(clause.OnConflict)
 		return u, true
 	}
@@ -94,10 +100,59 @@ func (in *installation) ensure(db *gorm.DB) {
 	}
 	c.follow(in.plugin)
 	err := c.keyless()
-	if err == nil && len(c.columns) > 0 {
+	if err == nil && len(c.columns) > 0 && !c.dropUpsert() {
 		err = c.prepare()
 	}
 	_ = db.AddError(err)
+}
+
+// dropUpsert makes the statement a plain INSERT and reports whether it has. It does if all
+// keys are fresh, and the upsert names the key but goes by every unique key of the table: the
+// rows can then only meet others by a unique key that the model does not declare. Nearly no
+// table has one, and if it does, the database refuses the INSERT, and upsertAgain sends the
+// upsert. A row that is stored is therefore stored under its key, whatever indexes the table
+// has got since.
+//
+// The new children that GORM saves with their parents are such rows.
+func (c *creation) dropUpsert() bool {
+	u, ok := c.upsert()
+	if !ok || !c.database.everyKey || !c.namesKey(u) || c.rows.maps != nil || len(c.fresh) < c.rows.len() || c.stmt.DryRun ||
+		len(c.stmt.Schema.CreateClauses) > 0 || len(c.model.indexes()) > 0 || c.model.meets.Load() {
+		return false
+	}
+	for i := range c.rows.len() {
+		if c.columns[0].get(c.stmt.Context, c.rows.at(i)) != c.columns[0].of(c.fresh[i]) {
+			return false
+		}
+	}
+	conflict := c.stmt.Clauses[conflictClause]
+	c.dropped = &conflict
+	delete(c.stmt.Clauses, conflictClause)
+	return true
+}
+
+// upsertAgain puts back what dropUpsert has removed. If the database has refused the rows, and
+// undone the INSERT, it sends the upsert. From then on no upsert of the model is dropped,
+// because the refusal is one more statement, and leaves locks by which two transactions can
+// deadlock.
+func (c *creation) upsertAgain(db *gorm.DB) {
+	if c.dropped == nil {
+		return
+	}
+	c.stmt.Clauses[conflictClause] = *c.dropped
+	c.dropped = nil
+	if !dialect.DuplicateKey(db.Error) && !errors.Is(db.Error, gorm.ErrDuplicatedKey) {
+		return
+	}
+	c.model.meets.Store(true)
+	db.Error = nil
+	c.stmt.SQL.Reset()
+	c.stmt.Vars = nil
+	if err := c.prepare(); err != nil {
+		_ = db.AddError(err)
+		return
+	}
+	db.Callback().Create().Get(anchorCreate)(db)
 }
 
 // prepare records what is sent, if the database may change the keys in memory, and makes the
@@ -156,9 +211,9 @@ func (c *creation) countReturned(u upsert) {
 		stmt.AddClause(clause.Returning{Columns: others})
 	case keys > 0:
 		c.exact, c.hidden = true, true
-		on := stmt.Clauses["ON CONFLICT"]
+		on := stmt.Clauses[conflictClause]
 		on.Expression = hiddenConflict{u.conflict}
-		stmt.Clauses["ON CONFLICT"] = on
+		stmt.Clauses[conflictClause] = on
 	}
 }
 
@@ -168,11 +223,11 @@ func (c *creation) reveal() {
 	if !c.hidden {
 		return
 	}
-	on := c.stmt.Clauses["ON CONFLICT"]
+	on := c.stmt.Clauses[conflictClause]
 	conflict, ok := on.Expression.(hiddenConflict)
 	if c.exact, c.hidden = ok, ok; ok {
 		on.Expression = conflict.OnConflict
-		c.stmt.Clauses["ON CONFLICT"] = on
+		c.stmt.Clauses[conflictClause] = on
 	}
 }
 
@@ -233,12 +288,13 @@ func (c *creation) recognizes(u upsert, key column) (bool, error) {
 	return err == nil && len(t.uniques) == 1, err
 }
 
-// keyKnown reports whether, as far as the model tells, a stored row that u meets can only
-// have the key in memory, because u recognizes the row by that key.
-func (c *creation) keyKnown(u upsert) bool {
-	return u.plain && len(c.columns) == 1 &&
-		slices.Contains(u.target(c.stmt.Schema), c.columns[0].field.DBName) &&
-		(!c.database.everyKey || len(c.model.indexes()) == 0)
+// keyKnown reports whether a stored row that u meets can only have the key in memory, because
+// u recognizes the row by that key.
+func (c *creation) keyKnown(u upsert) bool { return !c.database.everyKey && c.namesKey(u) }
+
+// namesKey reports whether u names the key, which is all that the plugin fills.
+func (c *creation) namesKey(u upsert) bool {
+	return u.plain && len(c.columns) == 1 && slices.Contains(u.target(c.stmt.Schema), c.columns[0].field.DBName)
 }
 
 // returnColumns makes the statement return the columns that the plugin fills, and reports
@@ -293,6 +349,7 @@ func (in *installation) reconcile(db *gorm.DB) {
 	if c.stmt != db.Statement {
 		return
 	}
+	c.upsertAgain(db)
 	c.reveal()
 	if db.Error != nil || db.DryRun || len(c.sent) == 0 {
 		return
@@ -320,10 +377,8 @@ func (c *creation) reconcile() (err error) {
 		return nil
 	}
 	if c.keyKnown(u) {
-		same, err := c.recognizes(u, c.columns[0])
-		if same || err != nil {
-			return err
-		}
+		return nil
 	}
+	c.listed = nil // it was read before the insert, if at all
 	return (&resolver{creation: c, upsert: u}).run()
 }

@@ -1,6 +1,6 @@
 // Package lease gives each process a worker number that no other process of its namespace uses
 // for the same time. The numbers are kept in a store that the processes share: a database,
-// Redis, etcd, ZooKeeper, or files on one host.
+// Redis, etcd, ZooKeeper, or a SQLite file of one host.
 //
 //	l, err := lease.Acquire(ctx, store, lease.Config{Namespace: "shop"})
 //	…

@@ -31,17 +31,25 @@ import (
 //	go test ./gormplugin -run Upserts -gormcases.seed 7 -gormcases.steps 3,17
 func RunUpserts(t *testing.T, target Target) {
 	t.Helper()
-	run(t, target, "o", []testCase{{"UpsertsLeaveTheKeyOfTheStoredRow", func(e *env) {
-		o := &oracle{env: e}
-		prefix := e.prefix
-		e.play(uint64(*randomRuns), statementsPerTable, func(seed uint64, steps []int) (int, error) {
-			e.prefix = fmt.Sprintf("%s%d_", prefix, o.tables)
-			o.tables++
-			return o.replay(seed, steps)
-		})
-		e.Logf("%d tables, %d statements: %d rows inserted, %d met, %d of several, %d without a key; %d errors of the database, %d ErrUnresolved; tolerated: %v",
-			o.tables, o.statements, o.inserted, o.met, o.several, o.keyless, o.failed, o.unresolved, o.tolerated)
-	}}})
+	run(t, target, "o", []testCase{
+		{"UpsertsLeaveTheKeyOfTheStoredRow", func(e *env) { playOracle(e, false) }},
+		{"UpsertsLeaveTheKeyOfTheStoredRowWhileAnotherReleaseAltersTheTable", func(e *env) { playOracle(e, true) }},
+	})
+}
+
+// playOracle plays the seeds. With altered, another program alters each table between the
+// statements.
+func playOracle(e *env, altered bool) {
+	e.Helper()
+	o := &oracle{env: e, altered: altered}
+	prefix := e.prefix
+	e.play(uint64(*randomRuns), statementsPerTable, func(seed uint64, steps []int) (int, error) {
+		e.prefix = fmt.Sprintf("%s%d_", prefix, o.tables)
+		o.tables++
+		return o.replay(seed, steps)
+	})
+	e.Logf("%d tables, altered %d times, %d statements: %d rows inserted, %d met, %d of several, %d without a key; %d errors of the database, %d ErrUnresolved; tolerated: %v",
+		o.tables, o.alterations, o.statements, o.inserted, o.met, o.several, o.keyless, o.failed, o.unresolved, o.tolerated)
 }
 
 const statementsPerTable = 20
@@ -79,6 +87,7 @@ type oracleKid struct {
 type oracle struct {
 	*env
 	plain    *gorm.DB // without the plugin
+	altered  bool     // the table is, between statements
 	table    string
 	columns  []oracleColumn
 	indexes  []oracleIndex
@@ -87,8 +96,8 @@ type oracle struct {
 	features []string // of the table and the statement, for unmended
 	dummies  int64
 
-	tables, statements, inserted, met, several, keyless, failed, unresolved int
-	tolerated                                                               map[string]int
+	tables, alterations, statements, inserted, met, several, keyless, failed, unresolved int
+	tolerated                                                                            map[string]int
 }
 
 type oracleColumn struct {
@@ -98,6 +107,7 @@ type oracleColumn struct {
 }
 
 type oracleIndex struct {
+	name    string
 	columns []string
 	where   string
 	opaque  bool // a row that it met need not be found
@@ -114,15 +124,18 @@ func (o *oracle) replay(seed uint64, steps []int) (at int, failure error) {
 	defer func() {
 		o.ddl("DROP TABLE PRE_oracle_rows")
 		o.ddl("DROP TABLE PRE_oracle_kids")
-		for _, db := range []*gorm.DB{o.plain, o.db} {
-			if pool, err := db.DB(); err != nil || pool.Close() != nil {
-				o.Errorf("the pool cannot be closed")
-			}
-		}
+		o.close(o.plain)
+		o.close(o.db)
 	}()
 	ofTable := o.features
 	for n, i := range steps {
 		o.chance = rand.New(rand.NewPCG(seed, uint64(i)))
+		if o.features = ofTable; o.altered && o.often(5) {
+			made += ";\n" + o.alter(i)
+			ofTable = o.features
+			o.close(o.plain) // whose drivers may keep queries for the old columns
+			o.plain = o.open(&gorm.Config{})
+		}
 		o.features = slices.Clone(ofTable)
 		o.statements++
 		failure = o.statement(i)
@@ -141,10 +154,23 @@ func (o *oracle) replay(seed uint64, steps []int) (at int, failure error) {
 	return len(steps), nil
 }
 
+func (o *oracle) close(db *gorm.DB) {
+	if pool, err := db.DB(); err != nil || pool.Close() != nil {
+		o.Errorf("the pool cannot be closed")
+	}
+}
+
 // often returns true n times in 10.
 func (o *oracle) often(n int) bool { return o.chance.IntN(10) < n }
 
 func pick[T any](o *oracle, list []T) T { return list[o.chance.IntN(len(list))] }
+
+// few returns few of values, so that rows meet.
+func (o *oracle) few(values []any) []any {
+	values = slices.Clone(values)
+	o.chance.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+	return values[:min(len(values), 2+o.chance.IntN(3))]
+}
 
 // make creates a table at random and returns its statements.
 func (o *oracle) make() string {
@@ -154,9 +180,7 @@ func (o *oracle) make() string {
 		typ := pick(o, oracleTypes[o.db.Name()])
 		if fields := left[typ.kind()]; len(fields) > 0 {
 			left[typ.kind()] = fields[1:]
-			values := slices.Clone(typ.values) // few of them, so that rows meet
-			o.chance.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
-			typ.values = values[:min(len(values), 2+o.chance.IntN(3))]
+			typ.values = o.few(typ.values)
 			o.columns = append(o.columns, oracleColumn{field: fields[0], name: strings.ToLower(fields[0]), oracleType: typ})
 		}
 	}
@@ -197,6 +221,64 @@ func (o *oracle) make() string {
 	return strings.Join(made, ";\n")
 }
 
+// alter alters the table as a new release does, and returns the statement.
+func (o *oracle) alter(step int) string {
+	o.alterations++
+	c := &o.columns[o.chance.IntN(len(o.columns))]
+	at := o.chance.IntN(len(o.indexes))
+	var text string
+	kept, last := slices.Clone(o.indexes), *c
+	switch choice := o.chance.IntN(4); {
+	case choice == 0:
+		text = fmt.Sprintf("ALTER TABLE PRE_oracle_rows ADD COLUMN extra%d varchar(9)", step)
+	case choice == 1 && len(o.indexes) < 5:
+		text = o.index(100 + step)
+	case choice == 1 && o.indexes[at].name != "":
+		text = "DROP INDEX " + o.indexes[at].name
+		if o.mysql() {
+			text += " ON PRE_oracle_rows"
+		}
+		o.indexes[at] = oracleIndex{}
+	// pgx keeps the types of parameters for the life of a connection, so that other values are
+	// stored without the plugin too.
+	case o.postgres() && slices.ContainsFunc([]string{"date", "time", "interval", "real", "double", "char"}, func(typ string) bool { return strings.HasPrefix(c.sql, typ) }):
+		text = fmt.Sprintf("ALTER TABLE PRE_oracle_rows ADD COLUMN extra%d bigint NOT NULL DEFAULT 7", step)
+	default:
+		var types []oracleType
+		for _, typ := range oracleTypes[o.db.Name()] {
+			if typ.kind() == c.kind() && typ.prefix == c.prefix {
+				types = append(types, typ)
+			}
+		}
+		c.oracleType = pick(o, types)
+		c.values = o.few(c.values)
+		for i := range o.indexes {
+			o.indexes[i].opaque = o.indexes[i].opaque || c.odd && slices.Contains(o.indexes[i].columns, c.name)
+		}
+		o.features = append(o.features, o.db.Name()+" "+c.sql)
+		o.must(o.plain.Exec("DELETE FROM " + o.table)) // its values may not fit
+		switch {
+		case o.mysql():
+			text = "ALTER TABLE PRE_oracle_rows MODIFY " + c.name + " " + c.sql
+		case o.postgres():
+			text = fmt.Sprintf("ALTER TABLE PRE_oracle_rows ALTER %s TYPE %s USING NULL", c.name, c.sql)
+		default: // SQLite alters no type
+			for i, x := range o.indexes {
+				if slices.Contains(x.columns, c.name) || strings.HasPrefix(x.where, c.name+" ") {
+					text += "DROP INDEX " + x.name + "; "
+					o.indexes[i] = oracleIndex{}
+				}
+			}
+			text += fmt.Sprintf("ALTER TABLE PRE_oracle_rows RENAME COLUMN %s TO was%d; ALTER TABLE PRE_oracle_rows ADD COLUMN %[1]s %[3]s", c.name, step, c.sql)
+		}
+	}
+	if err := o.plain.Exec(strings.ReplaceAll(text, "PRE_", o.prefix)).Error; err != nil {
+		o.indexes, *c = kept, last // as where stored rows are alike in the index
+		return "-- refused: " + text
+	}
+	return text
+}
+
 // index draws a unique index.
 func (o *oracle) index(n int) string {
 	x := oracleIndex{whole: true}
@@ -218,7 +300,8 @@ func (o *oracle) index(n int) string {
 		}
 		parts = append(parts, part)
 	}
-	text := fmt.Sprintf("CREATE UNIQUE INDEX PRE_oracle_%d ON PRE_oracle_rows (%s)", n, strings.Join(parts, ", "))
+	x.name = fmt.Sprintf("PRE_oracle_%d", n)
+	text := fmt.Sprintf("CREATE UNIQUE INDEX %s ON PRE_oracle_rows (%s)", x.name, strings.Join(parts, ", "))
 	if !o.mysql() && o.often(2) {
 		c := pick(o, o.columns)
 		literal := fmt.Sprint(c.values[0])
@@ -592,7 +675,9 @@ func (o *oracle) statement(step int) error {
 			return fmt.Errorf("after %w there are %v and kids %v; want %v", sent.Error, after, kids, before)
 		}
 		switch unresolved := errors.Is(sent.Error, gormplugin.ErrUnresolved); {
-		case refused != nil && !unresolved:
+		case refused != nil && !unresolved,
+			// A connection may have seen the table before, and sends or takes the old types.
+			o.altered && !strings.HasPrefix(sent.Error.Error(), "gormplugin: "):
 			o.failed++
 			return nil
 		case unresolved && (len(fates) == 0 || slices.ContainsFunc(all, func(i int) bool { // without fates, a later batch of two is refused
@@ -649,11 +734,12 @@ func (o *oracle) contents(rows, before []storedRow) (list []string) {
 // one by an index that does not tell which.
 func (o *oracle) mayBeZero(b *batch, fates []fate, i int) bool {
 	f := fates[i]
-	if o.mysql() && b.moves && len(b.rows) > 1 && b.keys[i] != 0 {
+	opaque := slices.ContainsFunc(o.indexes, func(x oracleIndex) bool { return x.opaque })
+	shared := slices.Contains(o.features, "one key of two rows")
+	if o.mysql() && len(b.rows) > 1 && b.keys[i] != 0 && (b.moves || shared && opaque) {
 		return true // a key that rows share does not tell which of them has it
 	}
-	return !f.inserted && (len(f.met) != 1 || b.silent || b.updates && len(b.rows) > 1 ||
-		slices.ContainsFunc(o.indexes, func(x oracleIndex) bool { return x.opaque }))
+	return !f.inserted && (len(f.met) != 1 || b.silent || b.updates && len(b.rows) > 1 || opaque)
 }
 
 // key compares the key in memory of row i with what is stored.

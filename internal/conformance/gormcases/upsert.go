@@ -249,23 +249,32 @@ var upsertCases = []testCase{
 			equal(e, "id in RETURNING", strings.Count(returning, "id"), 1)
 		}
 	}},
-	{"UpsertOnTheKeyAloneNeedsNoReread", func(e *env) {
+	{"UpsertOnTheKeyAloneNeedsNoRereadWhereNoOtherKeyCounts", func(e *env) {
 		e.migrate(&Item{})
+		rereads := 0
+		if e.mysql() { // whose upserts also go by an index that was made a moment ago
+			rereads = 1
+		}
 		item := Item{SKU: "A"}
 		e.must(e.db.Create(&item))
 		e.log.reset()
 		list := []Item{{ID: item.ID, SKU: "A2"}, {SKU: "B"}}
 		e.must(e.db.Clauses(doUpdate("sku", "id")).Create(&list))
-		equal(e, "re-reads", len(e.log.statements("SELECT 0")), 0)
+		equal(e, "SELECTs", len(e.log.statements("SELECT")), rereads)
 		equal(e, "RETURNING", strings.Contains(e.log.statements("INSERT")[0], "RETURNING"), false)
 		e.stored("items", "sku", "A2", item.ID)
 		e.stored("items", "sku", "B", list[1].ID)
 		e.log.reset()
 		list = []Item{{ID: item.ID, SKU: "A3"}, {SKU: "C"}}
 		e.must(e.db.Save(&list))
-		equal(e, "SELECTs", len(e.log.statements("SELECT")), 0)
+		equal(e, "SELECTs", len(e.log.statements("SELECT")), rereads)
 		equal(e, "RETURNING", strings.Contains(e.log.statements("INSERT")[0], "RETURNING"), false)
 		e.stored("items", "sku", "C", list[1].ID)
+		e.log.reset()
+		list = []Item{{SKU: "D"}, {SKU: "E"}} // all of them new
+		e.must(e.db.Save(&list))
+		equal(e, "SELECTs", len(e.log.statements("SELECT")), 0)
+		e.stored("items", "sku", "E", list[1].ID)
 	}},
 	{"InsertedRowsOfAnUpsertAreNotLookedUpOneByOne", func(e *env) {
 		e.migrate(orderModels...)
@@ -506,8 +515,6 @@ var upsertCases = []testCase{
 	}},
 	{"NewGraphTakesOneStatementForEachTable", func(e *env) {
 		e.migrate(orderModels...)
-		e.must(e.db.Create(&Order{Items: []Item{{}}})) // MySQL has to ask once whether the key of an item is its only unique one
-		e.log.reset()
 		o := Order{Number: "A", Customer: &Customer{Email: "a"}, Items: []Item{{SKU: "1"}, {SKU: "2"}}, Labels: []Label{{Text: "x"}, {Text: "y"}}}
 		e.must(e.db.Create(&o))
 		equal(e, "INSERTs", len(e.log.statements("INSERT")), 5) // the last joins order and labels
