@@ -103,7 +103,7 @@ func inDatabase(t *testing.T, u *url.URL) testDB {
 	own.Path = "/" + name
 	if u.Scheme == "mysql" { // a user who does not see the tables of other tests
 		user := name[:30]
-		admin.exec(t, "CREATE USER "+user+"@'%' IDENTIFIED BY 'own'", "GRANT ALL ON "+name+".* TO "+user+"@'%' WITH GRANT OPTION", "GRANT CREATE USER ON *.* TO "+user+"@'%'")
+		admin.exec(t, "CREATE USER "+user+"@'%' IDENTIFIED BY 'own'", "GRANT ALL ON "+name+".* TO "+user+"@'%' WITH GRANT OPTION", "GRANT CREATE USER, PROCESS, SUPER, REPLICATION CLIENT ON *.* TO "+user+"@'%'")
 		t.Cleanup(func() { _, _ = admin.DB.Exec("DROP USER " + user + "@'%'") })
 		own.User = url.UserPassword(user, "own")
 	}
