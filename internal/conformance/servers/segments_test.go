@@ -224,9 +224,9 @@ func TestSegmentsRepeatNothingWhileConnectionsAreKilled(t *testing.T) {
 // lockTargets, they are known by their name, and on MySQL by their database.
 func (g leaseTarget) killSome(t *testing.T) (killed int) {
 	t.Helper()
-	query, kill := "SELECT pid FROM pg_stat_activity WHERE application_name = '"+g.application+"'", "SELECT pg_terminate_backend($1)"
+	query, kill := "SELECT pid FROM pg_stat_activity WHERE application_name = '"+g.application+"'", "SELECT pg_terminate_backend(%d)"
 	if g.dialect == sqlstore.MySQL {
-		query, kill = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()", "KILL ?"
+		query, kill = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()", "KILL %d" // which MySQL does not prepare
 	}
 	conn, err := g.admin.Conn(t.Context())
 	if err != nil {
@@ -252,7 +252,7 @@ func (g leaseTarget) killSome(t *testing.T) (killed int) {
 		if rand.IntN(3) > 0 {
 			continue
 		}
-		if _, err := conn.ExecContext(t.Context(), kill, id); err == nil { // or it has ended
+		if _, err := conn.ExecContext(t.Context(), fmt.Sprintf(kill, id)); err == nil { // or it has ended
 			killed++
 		}
 	}
