@@ -13,6 +13,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
 // located returns the [*InsertError] of a statement with n rows of l, from l.rows[first] on.
@@ -270,7 +271,7 @@ func (w *writer) sendAgain(ctx context.Context, db statementer, l *load, first, 
 			return err
 		}
 	}
-	_, err := execute(ctx, w.honors, db, w.valuesText(l, n), args...)
+	_, err := outcome.Exec(ctx, w.cancels, db, w.valuesText(l, n), args...)
 	return err
 }
 
@@ -341,7 +342,7 @@ func (w *writer) narrowAlone(ctx context.Context, c conn, err error) error {
 	if !w.dialect.continues || !unblamed(ctx, err, &e) {
 		return err
 	}
-	undone(ctx, c, func(tx *sqlx.Tx) { _ = w.narrow(ctx, session{tx, true, w.honors}, &w.loads[0], err) })
+	w.database(c).Undone(ctx, func(tx outcome.Tx) { _ = w.narrow(ctx, session{tx.(*sqlx.Tx), true, w.cancels}, &w.loads[0], err) })
 	return err
 }
 
@@ -368,10 +369,10 @@ func (w *writer) prove(ctx context.Context, c conn, err error) error {
 		return errUndo
 	}
 	if c.pool != nil {
-		undone(ctx, c, func(tx *sqlx.Tx) { _ = send(tx) })
+		w.database(c).Undone(ctx, func(tx outcome.Tx) { _ = send(tx.(*sqlx.Tx)) })
 		return err
 	}
-	if again := inSavepoint(ctx, c.db, c.honors, savepointName, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
+	if again := inSavepoint(ctx, c.db, c.cancels, savepointName, func() error { return send(c.db) }); errors.Is(again, ErrTxBroken) {
 		return fmt.Errorf("%w; then %w", err, again)
 	}
 	return err

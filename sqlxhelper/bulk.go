@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
@@ -91,11 +92,11 @@ func (w *writer) describe(ctx context.Context, c conn) {
 			t = known.(*pgtext.Table)
 		} else {
 			var err error
-			if t, err = describe(ctx, c.honors, c.db, l.name); err != nil {
+			if t, err = describe(ctx, c.cancels, c.db, l.name); err != nil {
 				t = &pgtext.Table{Lasts: true}
 				if c.pool == nil {
 					// If this fails, so does the next statement.
-					_, _ = execute(ctx, c.honors, c.db, "ROLLBACK TO SAVEPOINT "+savepointName)
+					_, _ = outcome.Exec(ctx, c.cancels, c.db, "ROLLBACK TO SAVEPOINT "+savepointName)
 				}
 			}
 		}
@@ -107,8 +108,8 @@ func (w *writer) describe(ctx context.Context, c conn) {
 }
 
 // describe reads one table.
-func describe(ctx context.Context, h honoring, db pgtext.DB, table string) (*pgtext.Table, error) {
-	return answered(ctx, h, func() (*pgtext.Table, error) { return pgtext.Describe(ctx, db, PostgreSQL.Quote(table)) }, nil)
+func describe(ctx context.Context, c outcome.Cancels, db pgtext.DB, table string) (*pgtext.Table, error) {
+	return outcome.Call(ctx, c, func() (*pgtext.Table, error) { return pgtext.Describe(ctx, db, PostgreSQL.Quote(table)) }, nil)
 }
 
 // learn remembers the tables of a call that has ended with err. After an error it forgets them,
@@ -136,7 +137,7 @@ var ErrTableChanged = errors.New("sqlxhelper: table was altered")
 // the other; arrays hold texts, which it converts or refuses. The check comes after the COPY,
 // which holds a lock on the table until the transaction ends.
 func (w *writer) unchanged(ctx context.Context, s session, l *load, t *pgtext.Table) error {
-	now, err := describe(ctx, s.honors, s.db, l.name)
+	now, err := describe(ctx, s.cancels, s.db, l.name)
 	if err != nil {
 		return fmt.Errorf("sqlxhelper: insert into %s: read its columns again: %w", l.name, err)
 	}
@@ -169,7 +170,7 @@ func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 		return err
 	}
 	read := func() error {
-		exists, err := answered(ctx, c.honors, func() (exists bool, err error) {
+		exists, err := outcome.Call(ctx, c.cancels, func() (exists bool, err error) {
 			err = db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", PostgreSQL.Quote(table)).Scan(&exists)
 			return exists, err
 		}, nil)
@@ -179,7 +180,7 @@ func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 		if !exists {
 			return fmt.Errorf("%w: Describe: there is no table %s", ErrArgument, table)
 		}
-		t, err := describe(ctx, c.honors, db, table)
+		t, err := describe(ctx, c.cancels, db, table)
 		if err != nil {
 			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
 		}
@@ -189,5 +190,5 @@ func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 	if c.pool != nil {
 		return read()
 	}
-	return inSavepoint(ctx, db, c.honors, savepointName, read)
+	return inSavepoint(ctx, db, c.cancels, savepointName, read)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
 // DB is the handle for an insert: a *sqlx.DB, a *sqlx.Tx, or a type of the program's own around
@@ -52,10 +53,10 @@ type wrapper interface {
 
 // A conn is a [DB] as a call uses it.
 type conn struct {
-	db     DB
-	pool   beginner // nil where db is a transaction
-	mapper *reflectx.Mapper
-	honors honoring
+	db      DB
+	pool    beginner // nil where db is a transaction
+	mapper  *reflectx.Mapper
+	cancels outcome.Cancels
 }
 
 // connect returns the conn of db.
@@ -115,6 +116,21 @@ func layers(db DB) []DB {
 func oneConn(db beginner) bool {
 	handle, ok := db.(DB)
 	return ok && slices.ContainsFunc(layers(handle), func(layer DB) bool { _, one := layer.(onConn); return one })
+}
+
+// cancelsOf returns which calls of a handle's driver end with their context. In all calls of
+// lib/pq a server that does not answer is waited for until TCP gives up, or forever.
+func cancelsOf(db interface{ DriverName() string }, d *traits) outcome.Cancels {
+	if d != nil && d.Dialect == SQLite {
+		return outcome.CancelsAll
+	}
+	switch db.DriverName() {
+	case "pgx", "pgx/v4", "pgx/v5", "sqlite3", "sqlite":
+		return outcome.CancelsAll
+	case "mysql":
+		return outcome.CancelsStatements
+	}
+	return 0
 }
 
 func isNil(db DB) bool {
@@ -203,10 +219,10 @@ func (c onConn) inTransaction(ctx context.Context) (open bool, err error) {
 		if _, err := c.ExecContext(ctx, "SELECT pg_catalog.set_config('snowkey.begun', 'yes', true)"); err != nil {
 			return false, err
 		}
-		err = scalar(ctx, c, &open, "SELECT COALESCE(pg_catalog.current_setting('snowkey.begun', true), '') = 'yes'")
+		err = outcome.Scalar(ctx, c, &open, "SELECT COALESCE(pg_catalog.current_setting('snowkey.begun', true), '') = 'yes'")
 	case MySQL:
 		// The first comment is SQL for TiDB, where it begins another one that takes the rest.
-		err = scalar(ctx, c, &open, "SELECT /*T! @@tidb_current_ts > 0 -- */ @@in_transaction")
+		err = outcome.Scalar(ctx, c, &open, "SELECT /*T! @@tidb_current_ts > 0 -- */ @@in_transaction")
 		if dialect.UnknownVariable(err) {
 			// MySQL lacks it, but refuses to set how the next transaction begins while one is
 			// open, with an error that changes nothing.

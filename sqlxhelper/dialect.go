@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/standby"
 )
 
 // A Dialect is the SQL that a database speaks. The zero value is not valid.
@@ -82,11 +80,7 @@ type traits struct {
 	// locked that row already. A key that is not stored must not be selected so, because that
 	// locks the gap where it would be.
 	forUpdate string
-	// forShare makes a SELECT wait for the transaction that has inserted a row. It needs no
-	// privilege but SELECT. A session of MySQL under READ UNCOMMITTED may see a row that is
-	// rolled back a moment later; the others see only committed rows.
-	forShare string
-	// identifies: transactions have IDs, see xact.
+	// identifies: transactions have IDs, see outcome.Xact.
 	identifies bool
 	// standby: a commit may wait for a synchronous standby, see package standby.
 	standby bool
@@ -103,18 +97,12 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,
-		prepares: true, inlines: true, continues: true, badIsUnsent: true, onDuplicateKey: true, forUpdate: " FOR UPDATE", forShare: " LOCK IN SHARE MODE",
+		prepares: true, inlines: true, continues: true, badIsUnsent: true, onDuplicateKey: true, forUpdate: " FOR UPDATE",
 	},
 }
 
 // traitsOf returns the traits of a valid dialect.
 func traitsOf(d Dialect) *traits { return &allTraits[d-SQLite] }
-
-// cut reports whether a commit may have been cut off while it waited for a synchronous standby.
-// t may be nil.
-func (t *traits) cut(ctx context.Context, took time.Duration) bool {
-	return t != nil && t.standby && standby.Cut(ctx, took)
-}
 
 // sends returns the context for a statement.
 func (t *traits) sends(ctx context.Context) context.Context {

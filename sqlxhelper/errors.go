@@ -1,14 +1,13 @@
 package sqlxhelper
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/wait"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -54,7 +53,7 @@ var (
 	// call on a pool, is committed: the answer was lost, and the database could not be made to
 	// tell. The error is an [*UnknownError], which has the keys to look for before the program
 	// does the same again with new ones.
-	ErrCommitUnknown = errors.New("sqlxhelper: not known whether the transaction is committed")
+	ErrCommitUnknown = outcome.ErrCommitUnknown
 )
 
 // A PlanError reports that no row of a struct type can be inserted. It depends only on the type
@@ -145,47 +144,12 @@ func (e *CountError) Error() string {
 	return fmt.Sprintf("sqlxhelper: insert into %s: %d rows affected, %d rows given", e.Table, e.Affected, e.Rows)
 }
 
-// An UnknownError matches [ErrCommitUnknown]. It wraps the driver's error and, if the context
-// has ended, the context's.
-type UnknownError struct {
-	// Rows has one row of each table that was inserted into. All rows of the transaction are
-	// stored if one of these is, and none otherwise. It is empty if no Helper has inserted any.
-	Rows []StoredRow
-	Err  error
-	why  error // why the rows prove nothing
-}
+// An UnknownError matches [ErrCommitUnknown]. Its field Rows has one [StoredRow] of each table that
+// was inserted into: all rows of the transaction are stored if one of these is, and none
+// otherwise. Rows is empty if no Helper has inserted any. Its field Err, which it wraps, is the
+// driver's error, and the context's if that has ended.
+type UnknownError = outcome.UnknownError
 
-// A StoredRow identifies a row to look for.
-type StoredRow struct {
-	Table, Column string // Column is the primary key
-	Key           types.Snowflake
-}
-
-func (e *UnknownError) Error() string {
-	text := fmt.Sprintf("%v: %v; %v", ErrCommitUnknown, e.Err, e.why)
-	for i, r := range e.Rows {
-		if i == 0 {
-			text += "; all is stored if one of these is: "
-		} else {
-			text += ", "
-		}
-		text += fmt.Sprintf("%s %d of %s", r.Column, r.Key, r.Table)
-	}
-	return text
-}
-
-// Unwrap returns e.Err.
-func (e *UnknownError) Unwrap() error { return e.Err }
-
-// Is matches [ErrCommitUnknown].
-func (e *UnknownError) Is(target error) bool { return target == ErrCommitUnknown }
-
-// unknown returns the error of a transaction with an unknown outcome. It does not wrap why,
-// because the timeout of a look is not the caller's.
-func unknown(ctx context.Context, err, why error, proofs []proof) error {
-	e := &UnknownError{Err: wait.Cause(ctx, err), why: why}
-	for _, p := range proofs {
-		e.Rows = append(e.Rows, StoredRow{p.table, p.column, p.key})
-	}
-	return e
-}
+// A StoredRow identifies a row to look for, by the fields Table, Column, which is the primary key,
+// and Key, a types.Snowflake.
+type StoredRow = outcome.StoredRow

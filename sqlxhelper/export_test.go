@@ -7,8 +7,8 @@ import (
 
 // Noted returns the keys that prove a commit of the InTx in whose transaction db inserts.
 func Noted(db DB) (keys []types.Snowflake) {
-	for _, p := range recordOf(db).proofs() {
-		keys = append(keys, p.key)
+	for _, p := range recordOf(db).Proofs() {
+		keys = append(keys, p.Key)
 	}
 	return keys
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/internal/base/standby"
 	"github.com/snowkey/snowkey/types"
 )
@@ -118,7 +119,7 @@ func next[T any](script *[]T) (v T) {
 	return v
 }
 
-var orders = place{PostgreSQL, "orders", "id"}
+var orders = outcome.Place{Dialect: PostgreSQL, Table: "orders", Column: "id"}
 
 // insert inserts keys as a Helper does.
 func insert(tx *sqlx.Tx, keys ...types.Snowflake) error {
@@ -126,7 +127,7 @@ func insert(tx *sqlx.Tx, keys ...types.Snowflake) error {
 		if _, err := tx.Exec("INSERT", int64(k)); err != nil {
 			return err
 		}
-		recordOf(tx).add(orders, k)
+		recordOf(tx).Add(orders, k)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type Helper struct {
 type memory struct {
 	plans  sync.Map // planKey to *plan
 	tables sync.Map // name to *pgtext.Table, on PostgreSQL
-	// anonymous: the server tells no IDs of transactions, see xact.
+	// anonymous: the server tells no IDs of transactions, see outcome.Xact.
 	anonymous atomic.Bool
 }
 
@@ -218,7 +218,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err := rows.assign(ctx, h.supply()); err != nil {
 		return err
 	}
-	w.memory, w.fullChunk, w.honors = h.memory, h.fullChunk, c.honors
+	w.memory, w.fullChunk, w.cancels = h.memory, h.fullChunk, c.cancels
 	for i := range w.loads {
 		if l := &w.loads[i]; l.mayRefer() {
 			l.order()
@@ -269,7 +269,7 @@ func (h *Helper) target(db DB, table string) (conn, *traits, error) {
 	if problem := tableProblem(table); problem != "" {
 		return conn{}, nil, fmt.Errorf("%w: %s", ErrName, problem)
 	}
-	c.honors = honoringOf(db, d)
+	c.cancels = cancelsOf(db, d)
 	if one, ok := c.pool.(onConn); ok {
 		one.dialect = d.Dialect // which BeginTxx needs
 		c.pool = one

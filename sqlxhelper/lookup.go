@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -357,9 +358,9 @@ func (w *writer) query(ctx context.Context, s session, l *load, text string, arg
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return done(ctx, s.honors, func() error {
-		return each(w.dialect.sends(ctx), s.db, func(rows *sql.Rows) error {
-			if s.honors < honorsStatements && ctx.Err() != nil {
+	return outcome.Do(ctx, s.cancels, func() error {
+		return outcome.Each(w.dialect.sends(ctx), s.db, func(rows *sql.Rows) error {
+			if s.cancels < outcome.CancelsStatements && ctx.Err() != nil {
 				return ctx.Err() // the caller may have returned, and own what scan changes
 			}
 			return scan(rows)

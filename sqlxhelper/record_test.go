@@ -3,11 +3,11 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql"
-	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -21,7 +21,7 @@ type (
 func (h holding) Unwrap() DB { return h.DB }
 
 func TestRecordIsFoundThroughTheLayersOfAHandle(t *testing.T) {
-	tx, want := &sqlx.Tx{Tx: &sql.Tx{}}, &record{}
+	tx, want := &sqlx.Tx{Tx: &sql.Tx{}}, &outcome.Record{}
 	watched.Store(tx.Tx, want)
 	defer watched.Delete(tx.Tx)
 	for _, db := range []DB{tx, tx.Unsafe(), embedding{tx}, &embedding{tx}, embeddingTwo{&embedding{tx}}, holding{tx}, holding{holding{embedding{tx}}}} {
@@ -33,28 +33,6 @@ func TestRecordIsFoundThroughTheLayersOfAHandle(t *testing.T) {
 		if got := recordOf(db); got != nil {
 			t.Errorf("recordOf(%T) = %p; want nil", db, got)
 		}
-	}
-}
-
-func TestLastInsertedKeyOfATableIsTheProof(t *testing.T) {
-	orders, items := place{PostgreSQL, "orders", "id"}, place{PostgreSQL, "items", "id"}
-	r := &record{}
-	if got := r.proofs(); got != nil {
-		t.Errorf("proofs() of nothing = %v; want nil", got)
-	}
-	if !r.empty() {
-		t.Error("a record of nothing is not empty")
-	}
-	r.add(orders, 2)
-	r.add(items, 4)
-	if r.empty() {
-		t.Error("a record of keys is empty")
-	}
-	r.add(orders, 5)
-	r.add(orders, 0) // upserted, it may be older than the transaction
-	want := []proof{{orders, 5}, {items, 4}}
-	if got := r.proofs(); !reflect.DeepEqual(got, want) {
-		t.Errorf("proofs() = %v; want %v", got, want)
 	}
 }
 
@@ -74,30 +52,30 @@ func TestHelperNotesWhatItHasInserted(t *testing.T) {
 	exec(t, db, "CREATE TABLE parents (id INTEGER PRIMARY KEY, name TEXT UNIQUE)")
 	exec(t, db, "CREATE TABLE children (id INTEGER PRIMARY KEY, row_id INTEGER)")
 	exec(t, db, "INSERT INTO parents VALUES (1, 'stored')")
-	parents, children := place{SQLite, "parents", "id"}, place{SQLite, "children", "id"}
+	parents, children := outcome.Place{Dialect: SQLite, Table: "parents", Column: "id"}, outcome.Place{Dialect: SQLite, Table: "children", Column: "id"}
 	err := InTx(t.Context(), db, nil, func(tx *sqlx.Tx) error {
-		check := func(what string, err error, want ...proof) {
+		check := func(what string, err error, want ...outcome.Proof) {
 			t.Helper()
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
-			if got := recordOf(tx).proofs(); !slices.Equal(got, want) {
+			if got := recordOf(tx).Proofs(); !slices.Equal(got, want) {
 				t.Errorf("after %s proofs() = %v; want %v", what, got, want)
 			}
 		}
 		h := New(nil)
 		upsert := h.With(OnConflictDoNothing("name"))
 		check("upsert", upsert.Insert(t.Context(), tx, "parents", &parent{ID: 2, Name: "stored"}))
-		check("upsert of a graph", upsert.InsertGraph(t.Context(), tx, "parents", &parent{ID: 3, Name: "stored", Children: []child{{ID: 4}}}), proof{children, 4})
-		check("upsert that inserts", New(SourceFunc(func(context.Context) (types.Snowflake, error) { return 8, nil })).With(OnConflictDoNothing("name")).Insert(t.Context(), tx, "parents", &parent{Name: "new"}), proof{parents, 8}, proof{children, 4})
-		check("insert", h.Insert(t.Context(), tx, "parents", &parent{ID: 5}), proof{parents, 5}, proof{children, 4})
+		check("upsert of a graph", upsert.InsertGraph(t.Context(), tx, "parents", &parent{ID: 3, Name: "stored", Children: []child{{ID: 4}}}), outcome.Proof{Place: children, Key: 4})
+		check("upsert that inserts", New(SourceFunc(func(context.Context) (types.Snowflake, error) { return 8, nil })).With(OnConflictDoNothing("name")).Insert(t.Context(), tx, "parents", &parent{Name: "new"}), outcome.Proof{Place: parents, Key: 8}, outcome.Proof{Place: children, Key: 4})
+		check("insert", h.Insert(t.Context(), tx, "parents", &parent{ID: 5}), outcome.Proof{Place: parents, Key: 5}, outcome.Proof{Place: children, Key: 4})
 		if err := h.Insert(t.Context(), tx, "parents", &parent{ID: 5}); err == nil {
 			t.Error("Insert(again) = nil; want an error")
 		}
 		if err := h.Insert(t.Context(), db, "rows", &types.Model{ID: 6}); err == nil {
 			t.Error("Insert(pool) = nil; want the error of a locked database")
 		}
-		check("calls that failed", nil, proof{parents, 5}, proof{children, 4})
+		check("calls that failed", nil, outcome.Proof{Place: parents, Key: 5}, outcome.Proof{Place: children, Key: 4})
 		return nil
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
 // seqRows is how many rows of a sequence are in memory at a time. Statements usually have
@@ -66,13 +67,13 @@ func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows 
 	}
 	s := &sequence[T]{helper: h, table: table, rows: rows}
 	if c.pool != nil {
-		t := transaction{db: c.pool, dialect: d, honors: c.honors, partial: h.config.partial}
-		_, err = t.run(ctx, t.watched(func(tx *sqlx.Tx) error { return s.insert(ctx, tx) }))
-		if atCommit(err) {
+		t := outcome.Transaction{Database: database(c.pool, d, c.cancels, h.config.partial)}
+		_, err = t.Run(ctx, watch(&t.Record, func(tx *sqlx.Tx) error { return s.insert(ctx, tx) }))
+		if outcome.AtCommit(err) {
 			err = &InsertError{Table: table, Last: s.stored - 1, Rows: s.stored, Row: -1, Err: err}
 		}
 	} else {
-		err = s.insertUnder(ctx, db, c.honors)
+		err = s.insertUnder(ctx, db, c.cancels)
 	}
 	if err != nil {
 		return 0, err
@@ -94,15 +95,15 @@ type sequence[T any] struct {
 // If it fails, it takes back what its chunks have noted for InTx, which would otherwise look
 // for a row that the savepoint has undone, and take a committed transaction for one that is
 // not.
-func (s *sequence[T]) insertUnder(ctx context.Context, tx DB, honors honoring) error {
-	undo := recordOf(tx).mark()
+func (s *sequence[T]) insertUnder(ctx context.Context, tx DB, cancels outcome.Cancels) error {
+	undo := recordOf(tx).Mark()
 	done := false
 	defer func() {
 		if !done { // also by a panic
 			undo()
 		}
 	}()
-	err := inSavepoint(ctx, tx, honors, sequenceSavepoint, func() error { return s.insert(ctx, tx) })
+	err := inSavepoint(ctx, tx, cancels, sequenceSavepoint, func() error { return s.insert(ctx, tx) })
 	done = err == nil
 	return err
 }

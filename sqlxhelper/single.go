@@ -11,6 +11,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/outcome"
+	"github.com/snowkey/snowkey/internal/base/standby"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -56,7 +58,7 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 		began := time.Now()
 		result, err := s.send(ctx, text, args)
 		switch took := time.Since(began); {
-		case err == nil && !s.dialect.cut(ctx, took):
+		case err == nil && !(s.dialect.standby && standby.Cut(ctx, took)):
 			return result, nil
 		case err == nil:
 			return s.confirm(ctx, fmt.Errorf("answered after %v", took), result)
@@ -74,13 +76,13 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 		case dialect.NotStored(err) && before == nil && (sendsOnce(s.conn.db) || !dialect.DuplicateKey(err)):
 			return nil, err // the usual refusal of a row
 		case !isLost(ctx, err):
-			o, why := s.doubt().settle(ctx)
+			o, why := s.pending().Settle(ctx)
 			switch {
-			case o == committed && ours:
+			case o == outcome.Committed && ours:
 				return s.all(), nil
-			case o == committed:
+			case o == outcome.Committed:
 				return nil, s.unknown(ctx, err, errWhose)
-			case o == inDoubt && !(errors.Is(why, errStranger) && before == nil):
+			case o == outcome.InDoubt && !(errors.Is(why, outcome.ErrStranger) && before == nil):
 				return nil, s.unknown(ctx, err, why)
 			case before != nil && !dialect.RowFault(err):
 				// The earlier statement may be on its way, and need not meet this error.
@@ -116,9 +118,9 @@ var (
 func (s *single) send(ctx context.Context, text string, args []any) (sql.Result, error) {
 	pool, ok := s.conn.db.(*sqlx.DB)
 	if !ok {
-		return execute(ctx, s.conn.honors, s.conn.db, text, args...)
+		return outcome.Exec(ctx, s.conn.cancels, s.conn.db, text, args...)
 	}
-	return answered(ctx, s.conn.honors, func() (sql.Result, error) {
+	return outcome.Call(ctx, s.conn.cancels, func() (sql.Result, error) {
 		c, err := pool.Conn(ctx)
 		if err != nil {
 			return nil, &unsentError{err}
@@ -154,17 +156,17 @@ func isLost(ctx context.Context, err error) bool {
 	if dialect.BadConnection(err) {
 		return true
 	}
-	return !isAnswer(err) && (ctx.Err() != nil || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) || errors.Is(err, wait.ErrNoAnswer))
+	return !outcome.IsAnswer(err) && (ctx.Err() != nil || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) || errors.Is(err, wait.ErrNoAnswer))
 }
 
-// doubt returns the doubt about the statement.
-func (s *single) doubt() doubt {
+// pending returns the statement as one whose answer was lost.
+func (s *single) pending() outcome.Pending {
 	l := &s.loads[0]
 	row := l.assigned
 	if row < 0 {
 		row = len(l.rows) - 1
 	}
-	return doubt{db: s.conn.pool, dialect: s.dialect, honors: s.conn.honors, proofs: []proof{{l.place(s.dialect), *l.plan.id(l.rows[row])}}}
+	return outcome.Pending{Database: s.database(s.conn), Proofs: []outcome.Proof{{Place: l.place(s.dialect), Key: *l.plan.id(l.rows[row])}}}
 }
 
 // lookOnce reports whether the row is there now or, once ctx has ended, until a second later: the
@@ -173,32 +175,32 @@ func (s *single) doubt() doubt {
 // another table of that name.
 func (s *single) lookOnce(ctx context.Context, found *bool, ours bool) error {
 	if oneConn(s.conn.pool) {
-		return errOneConn
+		return outcome.ErrOneConn
 	}
-	return s.doubt().ask(ctx, func(seen sighting) (known bool, err error) {
-		*found = seen.found
-		switch why := seen.proves; {
-		case seen.found:
+	return s.pending().Ask(ctx, func(seen outcome.Look) (known bool, err error) {
+		*found = seen.Found
+		switch why := seen.Proves; {
+		case seen.Found:
 			return true, nil
-		case seen.others || errors.Is(why, errNames):
-			return true, errNames
-		case ctx.Err() != nil && errors.Is(why, errHidden):
+		case seen.Others || errors.Is(why, outcome.ErrNames):
+			return true, outcome.ErrNames
+		case ctx.Err() != nil && errors.Is(why, outcome.ErrHidden):
 			return true, why
 		case ctx.Err() != nil:
 			return false, errUnsettled
 		case ours || why == nil:
 			return true, nil
 		default:
-			return !errors.Is(why, errReplica), why
+			return !errors.Is(why, outcome.ErrReplica), why
 		}
 	})
 }
 
 // confirm returns result once a failover cannot lose the rows, see [standby.Ensure].
 func (s *single) confirm(ctx context.Context, said error, result sql.Result) (sql.Result, error) {
-	d := s.doubt()
-	d.answered = true
-	if o, why := d.settle(ctx); o != committed {
+	p := s.pending()
+	p.Answered = true
+	if o, why := p.Settle(ctx); o != outcome.Committed {
 		return nil, s.unknown(ctx, said, why)
 	}
 	return result, nil
@@ -208,5 +210,6 @@ func (s *single) confirm(ctx context.Context, said error, result sql.Result) (sq
 func (s *single) all() sql.Result { return driver.RowsAffected(len(s.loads[0].rows)) }
 
 func (s *single) unknown(ctx context.Context, err, why error) error {
-	return unknown(ctx, err, why, s.doubt().proofs)
+	p := s.pending()
+	return p.Unknown(ctx, err, why, p.Proofs)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
@@ -107,7 +108,7 @@ func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error
 			u.encode(next)
 		}()
 	}
-	result, err := execute(ctx, s.honors, s.db, u.text, args...)
+	result, err := outcome.Exec(ctx, s.cancels, s.db, u.text, args...)
 	return n, result, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
@@ -63,17 +64,17 @@ func (v *values) send(ctx context.Context, s session) (int, driver.Result, error
 		if w := v.writer; w.prepares(ctx, s) {
 			var err error
 			prepare := func() (*sql.Stmt, error) { return s.db.PrepareContext(ctx, w.valuesText(v.load, chunk)) }
-			if v.stmt, err = answered(ctx, s.honors, prepare, func(stmt *sql.Stmt) { _ = stmt.Close() }); err != nil {
+			if v.stmt, err = outcome.Call(ctx, s.cancels, prepare, func(stmt *sql.Stmt) { _ = stmt.Close() }); err != nil {
 				return n, nil, fmt.Errorf("prepare: %w", err)
 			}
 		}
 	}
 	if v.stmt != nil && n == chunk {
 		stmt, args := v.stmt, v.args
-		result, err := answered(ctx, s.honors, func() (sql.Result, error) { return stmt.ExecContext(ctx, args...) }, nil)
+		result, err := outcome.Call(ctx, s.cancels, func() (sql.Result, error) { return stmt.ExecContext(ctx, args...) }, nil)
 		return n, result, err
 	}
-	result, err := execute(ctx, s.honors, s.db, v.valuesText(v.load, n), v.args...)
+	result, err := outcome.Exec(ctx, s.cancels, s.db, v.valuesText(v.load, n), v.args...)
 	return n, result, err
 }
 
@@ -99,9 +100,9 @@ func (w *writer) prepares(ctx context.Context, s session) bool {
 	if !w.dialect.inlines {
 		return w.dialect.prepares
 	}
-	yes, err := answered(ctx, s.honors, func() (bool, error) {
+	yes, err := outcome.Call(ctx, s.cancels, func() (bool, error) {
 		var inlined bool
-		err := scalar(ctx, s.db, &inlined, "SELECT ? + 0.2 = 0.3", 0.1)
+		err := outcome.Scalar(ctx, s.db, &inlined, "SELECT ? + 0.2 = 0.3", 0.1)
 		return err == nil && !inlined, nil
 	}, nil)
 	return err == nil && yes // after an error the next statement fails too

@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 	"github.com/snowkey/snowkey/types"
 )
@@ -16,7 +18,7 @@ import (
 // A writer writes the rows of one call.
 type writer struct {
 	dialect  *traits
-	honors   honoring
+	cancels  outcome.Cancels
 	config   *config
 	all      *rows
 	loads    []load
@@ -85,7 +87,7 @@ func (w *writer) write(ctx context.Context, c conn) error {
 		}
 	}()
 	if err := w.retryStale(ctx, func() error { return w.transact(ctx, c) }); err != nil {
-		return dialect.ExplainPooler(withCause(ctx, err))
+		return dialect.ExplainPooler(outcome.WithCause(ctx, err))
 	}
 	written = true
 	if w.readings != nil {
@@ -107,30 +109,60 @@ func (w *writer) transact(ctx context.Context, c conn) error {
 func (w *writer) send(ctx context.Context, c conn) error {
 	describe := w.dialect.arrays
 	if c.pool == nil {
-		return inSavepoint(ctx, c.db, c.honors, savepointName, func() error {
+		return inSavepoint(ctx, c.db, c.cancels, savepointName, func() error {
 			if describe {
 				w.describe(ctx, c)
 			}
 			if err := w.identify(ctx, c); err != nil {
 				return err
 			}
-			return w.insertAll(ctx, session{c.db, true, w.honors})
+			return w.insertAll(ctx, session{c.db, true, w.cancels})
 		})
 	}
 	if describe {
 		w.describe(ctx, c)
 	}
 	if w.sendsAlone(c) {
-		if err := w.insertAll(ctx, session{&single{w, c}, false, honorsAll}); !errors.Is(err, errSeveral) {
+		if err := w.insertAll(ctx, session{&single{w, c}, false, outcome.CancelsAll}); !errors.Is(err, errSeveral) {
 			return w.narrowAlone(ctx, c, err)
 		}
 	}
-	t := transaction{db: c.pool, dialect: w.dialect, honors: c.honors, partial: w.config.partial, note: w.note}
-	_, err := t.run(ctx, func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true, w.honors}) })
-	if l := &w.loads[0]; atCommit(err) {
+	t := outcome.Transaction{Database: w.database(c), Note: w.note}
+	_, err := t.Run(ctx, withTx(func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true, w.cancels}) }))
+	if l := &w.loads[0]; outcome.AtCommit(err) {
 		return &InsertError{Table: l.name, Last: len(l.rows) - 1, Rows: len(l.rows), Row: -1, Err: err}
 	}
 	return err
+}
+
+// database returns the pool of c as package outcome uses it.
+func (w *writer) database(c conn) *outcome.Database {
+	return database(c.pool, w.dialect, c.cancels, w.config.partial)
+}
+
+// identify notes the ID of the transaction of an InTx or InsertSeq before a Helper writes in it
+// for the first time, see [outcome.Identify]. That costs a round trip, and another one on a server
+// without IDs, where it rolls back to the savepoint of the call.
+//
+// A transaction that a call of a Helper begins for itself is not identified: it is never run
+// again, so that rows which may be hidden cost an ErrCommitUnknown and nothing else.
+func (w *writer) identify(ctx context.Context, c conn) error {
+	r := recordOf(c.db)
+	if !w.dialect.identifies || w.memory == nil || w.memory.anonymous.Load() || !r.Unidentified() {
+		return nil
+	}
+	x, err := outcome.Call(ctx, c.cancels, func() (outcome.Xact, error) { return outcome.Identify(ctx, c.db) }, nil)
+	switch {
+	case err == nil:
+		r.Identify(x)
+	case dialect.NoFunction(err), dialect.Denied(err):
+		w.memory.anonymous.Store(true)
+		_, err = outcome.Exec(ctx, c.cancels, c.db, "ROLLBACK TO SAVEPOINT "+savepointName)
+	}
+	if err != nil {
+		return fmt.Errorf("sqlxhelper: ID of the transaction: %w", err)
+	}
+	return nil
 }
 
 // sendsAlone reports whether the rows may be sent without a transaction, which would cost two
@@ -154,15 +186,15 @@ func (w *writer) sendsAlone(c conn) bool {
 type statementer interface {
 	sqlx.ExecerContext
 	sqlx.PreparerContext
-	queryer
+	outcome.Queryer
 }
 
 // A session says where statements go. Outside of a transaction only one is allowed, and a
 // second one is errSeveral.
 type session struct {
-	db     statementer
-	inTx   bool
-	honors honoring
+	db      statementer
+	inTx    bool
+	cancels outcome.Cancels
 }
 
 // insertAll writes load by load.
@@ -261,17 +293,17 @@ func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error
 }
 
 // note adds what a successful call has stored to the record of a transaction.
-func (w *writer) note(r *record) {
+func (w *writer) note(r *outcome.Record) {
 	for i := range w.loads {
 		if l := &w.loads[i]; len(l.rows) > 0 {
-			r.add(l.place(w.dialect), l.inserted())
+			r.Add(l.place(w.dialect), l.inserted())
 		}
 	}
 }
 
 // place returns where the keys of l are stored.
-func (l *load) place(d *traits) place {
-	return place{d.Dialect, l.name, l.plan.columns[l.plan.key].name}
+func (l *load) place(d *traits) outcome.Place {
+	return outcome.Place{Dialect: d.Dialect, Table: l.name, Column: l.plan.columns[l.plan.key].name}
 }
 
 // inserted returns the key of the last row that was not stored before the call, or 0. After an

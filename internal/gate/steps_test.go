@@ -78,7 +78,7 @@ func TestAChangeRunsTheStepsOfItsFiles(t *testing.T) {
 		{"docs/gorm.md", []string{"walk"}},
 		{"README.md", []string{"walk"}},
 		{"gormplugin/row.go", []string{"mysql", "fuzz", "newest"}},
-		{"sqlxhelper/settle.go", []string{"mysql", "fuzz", "newest"}},
+		{"sqlxhelper/intx.go", []string{"mysql", "fuzz", "newest"}},
 		{"internal/base/dialect/commit.go", []string{"mysql", "fuzz"}},
 		{"core/lease/protocol.go", []string{"fuzz", "model", "narrow"}},
 		{"core/lease/sqllease/register.go", []string{"mysql", "fuzz", "narrow"}},

@@ -35,9 +35,10 @@
 //     whether a number out of range is stored as another
 //   - sqlxhelper/dialect.go: names of drivers, whether to prepare, and other traits
 //   - sqlxhelper/lookup.go: how the rows of an upsert are found
-//   - sqlxhelper/answer.go, sqlxhelper/tx.go, sqlxhelper/conn.go, sqlxhelper/settle.go: what a
-//     driver does when the server is silent or a connection ends, whether a transaction is open,
-//     which server may report that a commit was lost
+//   - sqlxhelper/intx.go, sqlxhelper/conn.go: what a driver does when the server is silent or a
+//     connection ends, whether a transaction is open
+//   - internal/base/outcome/database.go, internal/base/outcome/settle.go: which commits wait for
+//     a standby, how a server shows whether a transaction is committed or over
 //   - gormplugin/dialect.go: GORM's names of the databases, and everything in which upserts
 //     differ; gormplugin and gormplugin/schemacheck have a file per database
 //   - gormplugin/schemacheck/dialect.go: the queries and statements of schemacheck

@@ -60,6 +60,12 @@ func mayBeCut(ctx context.Context, took, limit time.Duration) bool {
 // standby. [Ensure] then proves it.
 func Cut(ctx context.Context, took time.Duration) bool { return mayBeCut(ctx, took, Slow) }
 
+// A Tx is a transaction, such as a *sql.Tx.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	Commit() error
+}
+
 // Ensure writes in tx and commits it. If it returns nil, the standby has all that the server
 // has committed before: the commit waits for all commits before it, unless the server has no
 // standby. A transaction that has only read would wait for none. The write is one to the log,
@@ -67,7 +73,7 @@ func Cut(ctx context.Context, took time.Duration) bool { return mayBeCut(ctx, to
 //
 // The error is [ErrSlow] if this commit may have been cut off too. On an error before the
 // commit, the caller ends the transaction.
-func Ensure(ctx context.Context, tx *sql.Tx) error {
+func Ensure(ctx context.Context, tx Tx) error {
 	const write = "SELECT CASE WHEN current_setting('synchronous_standby_names', true) <> '' THEN pg_logical_emit_message(true, 'snowkey', '') END"
 	if _, err := tx.ExecContext(ctx, write); err != nil {
 		if dialect.NoFunction(err) {

@@ -73,9 +73,9 @@ func TestBusyBeginIsTriedAgainOnSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := &releasing{DB: one, held: held}
-	err = (&attempts{db: db, fn: func(tx *sqlx.Tx) error {
+	err = inTx(t.Context(), database(db, nil, 0, false), nil, func(tx *sqlx.Tx) error {
 		return New(nil).Insert(t.Context(), tx, "rows", &types.Model{ID: 7})
-	}}).run(t.Context())
+	})
 	if err != nil || db.failed != 2 {
 		t.Errorf("InTx() = %v after %d beginnings that failed; want nil after 2", err, db.failed)
 	}

@@ -1,4 +1,4 @@
-package sqlxhelper
+package outcome
 
 import (
 	"context"
@@ -11,46 +11,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/standby"
 	"github.com/snowkey/snowkey/internal/base/wait"
-	"github.com/snowkey/snowkey/types"
 )
 
 // patience bounds how long a context without a deadline allows to find out what became of a
 // call. It is longer than a server takes to restart or a network to recover.
 const patience = time.Minute
 
-// A doubt is a transaction or statement whose COMMIT was sent, or may have been, and was not
+// A Pending is a transaction or statement whose COMMIT was sent, or may have been, and was not
 // answered, or not for certain.
-type doubt struct {
-	db      beginner
-	dialect *traits // nil: not known
-	honors  honoring
-	xact    xact // or none
-	proofs  []proof
-	// answered: the server has reported the commit, which a failover may lose.
-	answered bool
+type Pending struct {
+	*Database
+	Xact   Xact // or none
+	Proofs []Proof
+	// Answered: the server has reported the commit, which a failover may lose.
+	Answered bool
 }
 
-// Why it is unknown what became of a transaction.
-var (
-	errNoProof = errors.New("no row was inserted by a Helper that could tell")
-	errOneConn = errors.New("there is no other connection to look for the rows")
-	errOpen    = errors.New("the row is not there, and the transaction may still be open")
-	errGone    = errors.New("the row is not there any more")
-	// errStranger is the error of a look at something that is not known to be a database, such
-	// as a mock.
-	errStranger = errors.New("no known database")
-	errPartial  = errors.New("WithPartialCommits is set, and so an error of a COMMIT proves nothing")
-)
-
-// settle finds out what became of the transaction: committed, rolledBack, or inDoubt with the
+// Settle finds out what became of the transaction: Committed, RolledBack, or InDoubt with the
 // reason. It looks until it knows, but no longer than a second after ctx ends.
 //
 // On PostgreSQL the ID of the transaction decides, if it is known and this is still the run of the
-// server that has given it out, see xact. Otherwise its rows do.
+// server that has given it out, see [Xact]. Otherwise its rows do.
 //
 // The keys exist before the rows, and nothing else uses them, so a row that is there proves
 // that the transaction is committed. A missing row alone proves nothing, because the COMMIT may
@@ -60,29 +44,29 @@ var (
 // one in doubt, and when none of them is left, one more look decides. A look in the same
 // transaction would not do: under REPEATABLE READ it sees what was stored before the list was
 // made.
-func (d doubt) settle(ctx context.Context) (outcome, error) {
+func (d Pending) Settle(ctx context.Context) (End, error) {
 	switch {
-	case d.xact == xact{} && len(d.proofs) == 0 && !d.answered:
-		return inDoubt, errNoProof
-	case oneConn(d.db) && !d.answered:
-		return inDoubt, errOneConn
+	case d.Xact == Xact{} && len(d.Proofs) == 0 && !d.Answered:
+		return InDoubt, ErrNoProof
+	case d.OneConnection && !d.Answered:
+		return InDoubt, ErrOneConn
 	}
 	var open []string
 	listed := false
-	o := inDoubt
-	err := d.ask(ctx, func(s sighting) (known bool, err error) {
+	o := InDoubt
+	err := d.Ask(ctx, func(s Look) (known bool, err error) {
 		switch {
-		case s.found:
-			o = committed
+		case s.Found:
+			o = Committed
 			return true, nil
-		case errors.Is(s.proves, errReplica):
-			return false, s.proves
-		case d.answered:
+		case errors.Is(s.Proves, ErrReplica):
+			return false, s.Proves
+		case d.Answered:
 			return true, errGone
-		case s.proves != nil:
-			return true, s.proves
+		case s.Proves != nil:
+			return true, s.Proves
 		case s.over, listed && len(open) == 0:
-			o = rolledBack
+			o = RolledBack
 			return true, nil
 		case listed:
 			open = slices.DeleteFunc(open, func(t string) bool { return !slices.Contains(s.open, t) })
@@ -92,19 +76,19 @@ func (d doubt) settle(ctx context.Context) (outcome, error) {
 		if len(open) == 0 {
 			return false, nil // the next look comes after their end
 		}
-		return false, errOpen
+		return false, ErrOpen
 	})
 	if err != nil {
-		return inDoubt, err
+		return InDoubt, err
 	}
 	return o, nil
 }
 
-// ask looks until judge knows the outcome, or returns why it does not. If judge returns no
+// Ask looks until judge knows the outcome, or returns why it does not. If judge returns no
 // error, the next look follows at once.
-func (d doubt) ask(ctx context.Context, judge func(sighting) (known bool, err error)) error {
+func (d Pending) Ask(ctx context.Context, judge func(Look) (known bool, err error)) error {
 	_, limited := ctx.Deadline()
-	ctx, cancel := outlast(ctx)
+	ctx, cancel := Outlast(ctx)
 	defer cancel()
 	if !limited {
 		ctx, cancel = context.WithTimeout(ctx, patience)
@@ -118,8 +102,8 @@ func (d doubt) ask(ctx context.Context, judge func(sighting) (known bool, err er
 			known, err = judge(s)
 		case !passes(err):
 			known = true
-			if !isAnswer(err) {
-				err = fmt.Errorf("%w: %w", errStranger, err)
+			if !IsAnswer(err) {
+				err = fmt.Errorf("%w: %w", ErrStranger, err)
 			}
 		}
 		switch {
@@ -128,7 +112,7 @@ func (d doubt) ask(ctx context.Context, judge func(sighting) (known bool, err er
 		case err == nil && ctx.Err() == nil:
 			continue
 		case err == nil:
-			err = errOpen
+			err = ErrOpen
 		}
 		if known || wait.Sleep(ctx, delay(n)) != nil {
 			return fmt.Errorf("looking for the row: %w", err)
@@ -137,11 +121,11 @@ func (d doubt) ask(ctx context.Context, judge func(sighting) (known bool, err er
 }
 
 // sight looks, and waits for no part of the look longer than ctx.
-func (d doubt) sight(ctx context.Context) (sighting, error) {
-	if d.honors == honorsAll {
+func (d Pending) sight(ctx context.Context) (Look, error) {
+	if d.Cancels == CancelsAll {
 		return d.look(ctx)
 	}
-	return answered(ctx, 0, func() (sighting, error) { return d.look(ctx) }, nil)
+	return Call(ctx, 0, func() (Look, error) { return d.look(ctx) }, nil)
 }
 
 // passes reports whether another look may succeed after err. A database that has refused will
@@ -150,49 +134,34 @@ func passes(err error) bool {
 	if dialect.Refused(err) {
 		return false
 	}
-	return isAnswer(err) || dialect.BadConnection(err) || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) ||
+	return IsAnswer(err) || dialect.BadConnection(err) || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, standby.ErrSlow) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// isAnswer reports whether err comes from a database.
-func isAnswer(err error) bool {
+// IsAnswer reports whether err comes from a database.
+func IsAnswer(err error) bool {
 	for range dialect.Answers(err) {
 		return true
 	}
 	return false
 }
 
-// A proof is a row that is stored if and only if its transaction is committed.
-type proof struct {
-	place
-	key types.Snowflake
-}
-
-// A sighting is the result of one look at a transaction in doubt.
-type sighting struct {
-	found bool // one of its rows is stored: it is committed
-	// If no row was found, proves is nil, or says why that proves nothing even if the
-	// transaction is over: errReplica or errServers.
-	proves error
+// A Look is the result of one look at a transaction in doubt.
+type Look struct {
+	Found bool // one of its rows is stored: it is committed
+	// If no row was found, Proves is nil, or says why that proves nothing even if the
+	// transaction is over: ErrReplica or ErrServers.
+	Proves error
 	// over means that the transaction has ended. Until then missing rows prove nothing, because
 	// the COMMIT may be on its way.
 	over bool
-	// others means that other databases of MySQL have tables of that name, which do not have
+	// Others means that other databases of MySQL have tables of that name, which do not have
 	// the row either.
-	others bool
+	Others bool
 	// open lists the transactions of PostgreSQL that may be the one in doubt. If it is not
 	// among them, it had ended before the list was made, but after its rows were looked for.
 	open []string
 }
-
-// Why a missing row proves nothing.
-var (
-	errReplica   = errors.New("this server takes no writes, so it may not have the row yet")
-	errServers   = errors.New("the row is not there, which proves nothing on this server: others may take writes")
-	errElsewhere = errors.New("this server does not know the transaction: it is another one, or has crashed since")
-	errHidden    = errors.New("the row is not there, which proves nothing: row level security, a rule, a view or an attached file may hide it")
-	errNames     = errors.New("the row is not there, which proves nothing: another schema or database has a table of that name, which the transaction may have meant")
-)
 
 // look looks for the rows of a transaction in doubt, and whether the transaction is over.
 // Without rows it only ensures what this server has committed.
@@ -202,87 +171,96 @@ var (
 // that a replica has is committed.
 //
 // On PostgreSQL a row that is found may still be lost, see [standby.Ensure].
-func (d doubt) look(ctx context.Context) (s sighting, err error) {
-	tx, err := d.db.BeginTxx(ctx, nil)
+func (d Pending) look(ctx context.Context) (s Look, err error) {
+	tx, err := d.Begin(ctx, nil)
 	if err != nil {
 		return s, err
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing, or has ended
-	if d.xact != (xact{}) {
-		switch state, err := d.xact.state(ctx, tx); {
+	if d.Xact != (Xact{}) {
+		switch state, err := d.Xact.state(ctx, tx); {
 		case err != nil:
 			return s, err
 		case state == xactCommitted:
-			err = standby.Ensure(ctx, tx.Tx)
-			return sighting{found: err == nil}, err
+			err = standby.Ensure(ctx, tx)
+			return Look{Found: err == nil}, err
 		case state == xactAborted:
-			return sighting{over: true}, nil
+			return Look{over: true}, nil
 		case state != "":
-			return sighting{open: []string{state}}, nil
+			return Look{open: []string{state}}, nil
 		}
 	}
-	for _, p := range d.proofs {
-		if p.dialect == SQLite {
+	for _, p := range d.Proofs {
+		if p.Dialect == dialect.SQLite {
 			if _, err := tx.ExecContext(ctx, p.lock()); err != nil {
 				return s, err
 			}
 		}
 		var one int
 		text := p.text()
-		err := tx.QueryRowContext(ctx, text, p.key).Scan(&one)
+		err := tx.QueryRowContext(ctx, text, p.Key).Scan(&one)
 		if dialect.Unsupported(err) {
 			// TiDB has no shared locks. A row that is read without one is committed, and a missing
 			// row proves nothing there, see aloneMySQL.
-			err = tx.QueryRowContext(ctx, strings.TrimSuffix(text, traitsOf(p.dialect).forShare), p.key).Scan(&one)
+			err = tx.QueryRowContext(ctx, strings.TrimSuffix(text, forShare(p.Dialect)), p.Key).Scan(&one)
 		}
 		switch {
 		case err == nil:
-			if traitsOf(p.dialect).standby {
-				err = standby.Ensure(ctx, tx.Tx)
+			if waitsForStandby(p.Dialect) {
+				err = standby.Ensure(ctx, tx)
 			}
-			return sighting{found: err == nil}, err
+			return Look{Found: err == nil}, err
 		case !errors.Is(err, sql.ErrNoRows):
 			return s, err
 		}
 	}
 	switch {
-	case len(d.proofs) == 0 && !d.answered:
+	case len(d.Proofs) == 0 && !d.Answered:
 		err = errElsewhere
-	case len(d.proofs) == 0:
-		err = standby.Ensure(ctx, tx.Tx) // only PostgreSQL's commits are cut off
-		s.found = err == nil
-	case d.proofs[0].dialect == PostgreSQL:
-		s.open, err = openPostgreSQL(ctx, tx, d.proofs)
-	case d.proofs[0].dialect == MySQL:
+	case len(d.Proofs) == 0:
+		err = standby.Ensure(ctx, tx) // only PostgreSQL's commits are cut off
+		s.Found = err == nil
+	case d.Proofs[0].Dialect == dialect.PostgreSQL:
+		s.open, err = openPostgreSQL(ctx, tx, d.Proofs)
+	case d.Proofs[0].Dialect == dialect.MySQL:
 		s.over = true
 		if err = aloneMySQL(ctx, tx); err == nil {
-			s.others, err = elsewhereMySQL(ctx, tx, d.proofs)
+			s.Others, err = elsewhereMySQL(ctx, tx, d.Proofs)
 		}
 	default:
-		s.over, err = true, hiddenSQLite(ctx, tx, d.proofs)
+		s.over, err = true, hiddenSQLite(ctx, tx, d.Proofs)
 	}
-	for _, why := range []error{errReplica, errServers, errElsewhere, errHidden, errNames} {
+	for _, why := range []error{ErrReplica, ErrServers, errElsewhere, ErrHidden, ErrNames} {
 		if errors.Is(err, why) {
-			s.proves, err = err, nil
+			s.Proves, err = err, nil
 		}
 	}
 	return s, err
 }
 
-// text returns the statement that looks for the row. The names have passed the checks of
-// insertHead.
+// text returns the statement that looks for the row. The caller has checked the names.
 //
 // On MySQL it waits for the transaction that has inserted the row, if that is open, and sees
 // the latest row at any isolation level.
-func (p place) text() string {
-	d := p.dialect
-	return "SELECT 1 FROM " + d.Quote(p.table) + " WHERE " + d.Quote(p.column) + " = " + d.Placeholder(1) + traitsOf(d).forShare
+func (p Place) text() string {
+	d := p.Dialect
+	return "SELECT 1 FROM " + d.Quote(p.Table) + " WHERE " + d.Quote(p.Column) + " = " + d.Placeholder(1) + forShare(d)
+}
+
+// forShare makes a SELECT wait for the transaction that has inserted a row. It needs no privilege
+// but SELECT. A session of MySQL under READ UNCOMMITTED may see a row that is rolled back a moment
+// later; the others see only committed rows.
+func forShare(d dialect.Dialect) string {
+	if d == dialect.MySQL {
+		return " LOCK IN SHARE MODE"
+	}
+	return ""
 }
 
 // lock returns a statement for SQLite that writes nothing, and waits for the lock on the file
 // that a transaction holds from its first write until its end.
-func (p place) lock() string {
-	table, key := p.dialect.Quote(p.table), p.dialect.Quote(p.column)
+func (p Place) lock() string {
+	table, key := p.Dialect.Quote(p.Table), p.Dialect.Quote(p.Column)
 	return "INSERT INTO " + table + " (" + key + ") SELECT " + key + " FROM " + table + " WHERE 0"
 }
 
@@ -294,12 +272,12 @@ func (p place) lock() string {
 // tables counts, because a savepoint of the caller may have undone some of the rows together
 // with their lock.
 //
-// It also tells whether a row that is not found may be stored all the same: errHidden or errNames.
-func openPostgreSQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) ([]string, error) {
+// It also tells whether a row that is not found may be stored all the same: ErrHidden or ErrNames.
+func openPostgreSQL(ctx context.Context, tx Tx, proofs []Proof) ([]string, error) {
 	names, tables := make([]any, len(proofs)), make([]string, len(proofs))
 	for i, p := range proofs {
-		names[i] = PostgreSQL.Quote(p.table)
-		tables[i] = fmt.Sprintf("(CAST(pg_catalog.to_regclass(%s) AS OID), %t)", PostgreSQL.Placeholder(i+1), !strings.Contains(p.table, "."))
+		names[i] = dialect.PostgreSQL.Quote(p.Table)
+		tables[i] = fmt.Sprintf("(CAST(pg_catalog.to_regclass(%s) AS OID), %t)", dialect.PostgreSQL.Placeholder(i+1), !strings.Contains(p.Table, "."))
 	}
 	var (
 		version, open, hidden string
@@ -319,13 +297,13 @@ func openPostgreSQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) ([]string,
 	case err != nil:
 		return nil, err
 	case !postgresVersion.MatchString(version):
-		return nil, fmt.Errorf("%w: %s", errServers, version)
+		return nil, fmt.Errorf("%w: %s", ErrServers, version)
 	case recovers:
-		return nil, errReplica
+		return nil, ErrReplica
 	case hidden == "names":
-		return nil, errNames
+		return nil, ErrNames
 	case hidden != "":
-		return nil, errHidden
+		return nil, ErrHidden
 	}
 	return strings.Fields(open), nil
 }
@@ -337,9 +315,9 @@ var postgresVersion = regexp.MustCompile(`^(?:PostgreSQL|EnterpriseDB) [0-9]+(?:
 
 // aloneMySQL returns nil if a missing row proves that its transaction was rolled back: the look
 // has waited for the transaction only if it ran on this server.
-func aloneMySQL(ctx context.Context, tx *sqlx.Tx) error {
+func aloneMySQL(ctx context.Context, tx Tx) error {
 	v := map[string]string{}
-	err := each(ctx, tx, func(rows *sql.Rows) error {
+	err := Each(ctx, tx, func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		v[strings.ToLower(name)] = strings.ToUpper(value)
@@ -352,13 +330,13 @@ func aloneMySQL(ctx context.Context, tx *sqlx.Tx) error {
 	on := func(name string) bool { value, set := v[name]; return set && value != "OFF" && value != "0" }
 	switch {
 	case v["wsrep_on"] == "ON" && v["wsrep_provider"] != "NONE" && v["wsrep_provider"] != "":
-		return fmt.Errorf("%w: wsrep_on is ON", errServers)
+		return fmt.Errorf("%w: wsrep_on is ON", ErrServers)
 	case v["group_replication_single_primary_mode"] == "OFF" && v["group_replication_group_name"] != "":
-		return fmt.Errorf("%w: group_replication_single_primary_mode is OFF", errServers)
+		return fmt.Errorf("%w: group_replication_single_primary_mode is OFF", ErrServers)
 	case likeMySQL.MatchString(v["version"] + " " + v["version_comment"]):
-		return fmt.Errorf("%w: %s", errServers, strings.ToLower(v["version"]))
+		return fmt.Errorf("%w: %s", ErrServers, strings.ToLower(v["version"]))
 	case on("read_only"), on("innodb_read_only"):
-		return errReplica
+		return ErrReplica
 	}
 	return nil
 }
@@ -370,14 +348,14 @@ const maxNames = 100
 // transaction may have chosen another one by USE. It returns nil if none has them, and whether
 // there are such tables. A row that is found there proves nothing, because another database may
 // have keys of its own.
-func elsewhereMySQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) (others bool, err error) {
+func elsewhereMySQL(ctx context.Context, tx Tx, proofs []Proof) (others bool, err error) {
 	for _, p := range proofs {
-		schema, table, qualified := strings.Cut(p.table, ".")
+		schema, table, qualified := strings.Cut(p.Table, ".")
 		if !qualified {
-			table = p.table
+			table = p.Table
 		}
 		var names []string
-		err := each(ctx, tx, func(rows *sql.Rows) error {
+		err := Each(ctx, tx, func(rows *sql.Rows) error {
 			var name, typ string
 			var here bool
 			err := rows.Scan(&name, &typ, &here)
@@ -386,7 +364,7 @@ func elsewhereMySQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) (others bo
 				return err
 			case qualified && !strings.EqualFold(name, schema):
 			case strings.Contains(typ, "VIEW"):
-				return errHidden
+				return ErrHidden
 			case !qualified && !here:
 				names = append(names, name)
 			}
@@ -396,16 +374,16 @@ func elsewhereMySQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) (others bo
 		case err != nil:
 			return false, err
 		case len(names) > maxNames:
-			return true, errNames
+			return true, ErrNames
 		}
 		for _, name := range names {
 			var one int
-			text := place{MySQL, name + "." + table, p.column}.text()
-			switch err := tx.QueryRowContext(ctx, text, p.key).Scan(&one); {
+			text := Place{dialect.MySQL, name + "." + table, p.Column}.text()
+			switch err := tx.QueryRowContext(ctx, text, p.Key).Scan(&one); {
 			case dialect.NoColumn(err), dialect.NoTable(err): // it takes no such rows
 				continue
 			case err == nil, dialect.Denied(err):
-				return true, errNames
+				return true, ErrNames
 			case !errors.Is(err, sql.ErrNoRows):
 				return false, err
 			}
@@ -418,9 +396,9 @@ func elsewhereMySQL(ctx context.Context, tx *sqlx.Tx, proofs []proof) (others bo
 // hiddenSQLite returns nil if a missing row proves that it is not stored. A name without a
 // schema may be that of a table in a file that only some connections have attached, or of a
 // view.
-func hiddenSQLite(ctx context.Context, tx *sqlx.Tx, proofs []proof) error {
+func hiddenSQLite(ctx context.Context, tx Tx, proofs []Proof) error {
 	for _, p := range proofs {
-		table, main := strings.CutPrefix(p.table, "main.")
+		table, main := strings.CutPrefix(p.Table, "main.")
 		var plain bool
 		err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?1 COLLATE NOCASE)"+
 			" AND (?2 OR NOT EXISTS (SELECT 1 FROM sqlite_temp_master WHERE name = ?1 COLLATE NOCASE))", table, main).Scan(&plain)
@@ -428,7 +406,7 @@ func hiddenSQLite(ctx context.Context, tx *sqlx.Tx, proofs []proof) error {
 			return err
 		}
 		if !plain {
-			return errHidden
+			return ErrHidden
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -73,7 +74,6 @@ func TestInTxCommitsAtMostOnce(t *testing.T) {
 		}, want: []error{errShop}, never: deadlock, runs: 2},
 		{name: "CommitConstraint", db: &faulty{commits: []fate{refuses(postgres("23503"))}}, fn: sameKeys, want: []error{postgres("23503")}, never: ErrCommitUnknown, runs: 1},
 		{name: "BeginRefused", db: &faulty{begins: []error{postgres("53300")}}, fn: sameKeys, runs: 0, want: []error{postgres("53300")}, never: ErrCommitUnknown},
-		{name: "InnerGaveUp", db: &faulty{}, fn: func(*sqlx.Tx, int) error { return &attemptsError{10, deadlock} }, want: []error{deadlock}, runs: 1},
 		{name: "InnerUnknown", db: &faulty{}, fn: func(*sqlx.Tx, int) error { return fmt.Errorf("%w: %w", ErrCommitUnknown, deadlock) }, want: []error{ErrCommitUnknown, deadlock}, runs: 1},
 		// The transaction may be open for a while, and hold its locks.
 		{name: "RollbackFails", db: &faulty{inserts: repeat(deadlock, 1), rollbacks: []error{io.ErrClosedPipe}}, fn: sameKeys, want: []error{deadlock, io.ErrClosedPipe}, runs: 1},
@@ -102,11 +102,11 @@ func TestInTxCommitsAtMostOnce(t *testing.T) {
 		{name: "CommitLate", db: &faulty{commits: []fate{commitLate}}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 5},
 		{name: "CommitLateWithOtherKeys", db: &faulty{commits: []fate{commitLate}}, fn: otherKeys, rows: []int64{1}, runs: 1, looks: 5},
 		{name: "CommitLateAndAReplicaAnswers", db: &faulty{commits: []fate{commitLate}, replica: 2}, fn: otherKeys, rows: []int64{1}, runs: 1, looks: 5},
-		{name: "CommitThatStaysOnItsWay", db: &faulty{commits: []fate{{late: 1 << 30, err: io.ErrUnexpectedEOF}}}, fn: otherKeys, want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF, errOpen}, runs: 1, looks: -1},
+		{name: "CommitThatStaysOnItsWay", db: &faulty{commits: []fate{{late: 1 << 30, err: io.ErrUnexpectedEOF}}}, fn: otherKeys, want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF, outcome.ErrOpen}, runs: 1, looks: -1},
 
 		// The row is not there, which proves nothing.
-		{name: "CommitLostAndOnlyAReplicaAnswers", db: &faulty{commits: []fate{commitLost}, replica: 1 << 30}, fn: otherKeys, want: []error{ErrCommitUnknown, errReplica}, runs: 1, looks: -1},
-		{name: "CommitLostOnCockroachDB", db: &faulty{commits: []fate{commitLost}, version: "CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15 21:28:29, go1.22.2)"}, fn: otherKeys, want: []error{ErrCommitUnknown, errServers}, runs: 1, looks: 1},
+		{name: "CommitLostAndOnlyAReplicaAnswers", db: &faulty{commits: []fate{commitLost}, replica: 1 << 30}, fn: otherKeys, want: []error{ErrCommitUnknown, outcome.ErrReplica}, runs: 1, looks: -1},
+		{name: "CommitLostOnCockroachDB", db: &faulty{commits: []fate{commitLost}, version: "CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15 21:28:29, go1.22.2)"}, fn: otherKeys, want: []error{ErrCommitUnknown, outcome.ErrServers}, runs: 1, looks: 1},
 		{name: "AnswerLostOnCockroachDB", db: &faulty{commits: []fate{answerLost}, version: "CockroachDB CCL v24.1.0", writes: []error{postgres("42883")}}, fn: otherKeys, rows: []int64{1}, runs: 1, looks: 1},
 
 		// Should that ever be wrong, it is said.
@@ -115,16 +115,16 @@ func TestInTxCommitsAtMostOnce(t *testing.T) {
 				tx.MustExec("STORE", 1)
 			}
 			return insert(tx, 1)
-		}, want: []error{ErrCommitUnknown, errEarlier, postgres("23505")}, rows: []int64{1}, runs: 2, looks: 3},
+		}, want: []error{ErrCommitUnknown, outcome.ErrEarlier, postgres("23505")}, rows: []int64{1}, runs: 2, looks: 3},
 
 		// Nothing can be looked for.
 		{name: "NothingInserted", db: &faulty{commits: []fate{commitLost}}, fn: func(*sqlx.Tx, int) error { return nil }, want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF}, runs: 1},
 		{name: "NothingInsertedSerializable", db: &faulty{commits: []fate{commitLost}}, opts: &sql.TxOptions{Isolation: sql.LevelSerializable}, fn: func(*sqlx.Tx, int) error { return nil },
 			want: []error{ErrCommitUnknown, io.ErrUnexpectedEOF}, runs: 1},
 		{name: "OnlyUpserted", db: &faulty{commits: []fate{commitLost}}, fn: func(tx *sqlx.Tx, _ int) error {
-			recordOf(tx).add(orders, 0)
+			recordOf(tx).Add(orders, 0)
 			return nil
-		}, want: []error{ErrCommitUnknown, errNoProof}, runs: 1},
+		}, want: []error{ErrCommitUnknown, outcome.ErrNoProof}, runs: 1},
 		{name: "ReadOnly", db: &faulty{commits: []fate{commitLost}}, opts: &sql.TxOptions{ReadOnly: true}, fn: func(*sqlx.Tx, int) error { return nil },
 			want: []error{io.ErrUnexpectedEOF}, never: ErrCommitUnknown, runs: 1},
 		{name: "ReadOnlyThatTheDriverIgnores", db: &faulty{commits: []fate{answerLost}}, opts: &sql.TxOptions{ReadOnly: true}, fn: sameKeys, rows: []int64{1, 2}, runs: 1, looks: 1},
@@ -311,7 +311,7 @@ func TestRollbackThatFailsAfterTheContextHasEndedIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := (&faulty{rollbacks: []error{io.ErrClosedPipe}}).open(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		err := (&attempts{db: detached{db}, fn: func(*sqlx.Tx) error { cancel(); return errShop }}).run(ctx)
+		err := inTx(ctx, database(detached{db}, nil, outcome.CancelsAll, false), nil, func(*sqlx.Tx) error { cancel(); return errShop })
 		if !errors.Is(err, errShop) || !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("InTx() = %v; want %v and %v", err, errShop, io.ErrClosedPipe)
 		}
@@ -339,7 +339,7 @@ func TestTransactionThatEndsWithItsContextIsTheErrorOfTheContext(t *testing.T) {
 	for _, at := range []string{"SAVEPOINT snowkey_insert", "INSERT", "RELEASE SAVEPOINT snowkey_insert"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		tx := ending{at: at, cancel: cancel}
-		err := inSavepoint(ctx, tx, honorsAll, savepointName, func() error {
+		err := inSavepoint(ctx, tx, outcome.CancelsAll, savepointName, func() error {
 			if _, err := tx.ExecContext(ctx, "INSERT"); err != nil {
 				return fmt.Errorf("sqlxhelper: insert: %w", err)
 			}
@@ -348,11 +348,11 @@ func TestTransactionThatEndsWithItsContextIsTheErrorOfTheContext(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, sql.ErrTxDone) || !strings.HasPrefix(err.Error(), "sqlxhelper: ") {
 			t.Errorf("inSavepoint(ends at %s) = %v; want %v and %v", at, err, sql.ErrTxDone, context.Canceled)
 		}
-		if again := withCause(ctx, err); again != err {
-			t.Errorf("withCause(%v) = %v; want the same", err, again)
+		if again := outcome.WithCause(ctx, err); again != err {
+			t.Errorf("WithCause(%v) = %v; want the same", err, again)
 		}
-		if other := withCause(ctx, errShop); other != errShop {
-			t.Errorf("withCause(%v) = %v; want the same, which says nothing of the transaction", errShop, other)
+		if other := outcome.WithCause(ctx, errShop); other != errShop {
+			t.Errorf("WithCause(%v) = %v; want the same, which says nothing of the transaction", errShop, other)
 		}
 	}
 }
@@ -393,7 +393,7 @@ func TestContextThatEndsJustBeforeTheCommitIsNoDoubt(t *testing.T) {
 
 // Without a deadline there is a limit. With one, that is the limit, and a second more.
 func TestLookEndsWithTheContext(t *testing.T) {
-	for _, c := range []struct{ limit, want time.Duration }{{0, patience}, {3 * time.Second, 4 * time.Second}, {2 * time.Minute, 2*time.Minute + grace}} {
+	for _, c := range []struct{ limit, want time.Duration }{{0, time.Minute}, {3 * time.Second, 4 * time.Second}, {2 * time.Minute, 2*time.Minute + time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx := t.Context()
 			if c.limit > 0 {
@@ -430,7 +430,7 @@ func TestUnknownErrorHasTheKeys(t *testing.T) {
 		db := (&faulty{commits: []fate{answerLost}, looks: []error{postgres("42501")}}).open(t)
 		err := InTx(t.Context(), db, nil, func(tx *sqlx.Tx) error { return insert(tx, 1, 2) })
 		var e *UnknownError
-		if !errors.As(err, &e) || !slices.Equal(e.Rows, []StoredRow{{"orders", "id", 2}}) || !strings.HasSuffix(err.Error(), "id 2 of orders") {
+		if !errors.As(err, &e) || !slices.Equal(e.Rows, []StoredRow{{Table: "orders", Column: "id", Key: 2}}) || !strings.HasSuffix(err.Error(), "id 2 of orders") {
 			t.Errorf("InTx() = %v; want the last key", err)
 		}
 	})
@@ -463,27 +463,5 @@ func TestPanicAndGoexitAreNotRunAgain(t *testing.T) {
 				watched.Range(func(any, any) bool { t.Error("a transaction is still watched"); return true })
 			})
 		})
-	}
-}
-
-func TestDelaysGrowUpToOneSecond(t *testing.T) {
-	for n := range 1000 { // as many looks fit into patience, if rarely
-		if d := delay(n + 1); d < 0 || d >= time.Second {
-			t.Fatalf("delay(%d) = %v; want 0 to 1s", n+1, d)
-		}
-	}
-	longest := [maxAttempts]time.Duration{}
-	for n := 1; n < maxAttempts; n++ {
-		limit := min(10*time.Millisecond<<(n-1), time.Second)
-		for range 1000 {
-			d := delay(n)
-			if d < 0 || d >= limit {
-				t.Fatalf("delay(%d) = %v; want 0 to %v", n, d, limit)
-			}
-			longest[n] = max(longest[n], d)
-		}
-		if longest[n] < limit/2 {
-			t.Errorf("delay(%d) = %v at most in 1000; want up to %v", n, longest[n], limit)
-		}
 	}
 }

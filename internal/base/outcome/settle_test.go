@@ -1,23 +1,36 @@
-package sqlxhelper
+package outcome
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
-	"github.com/jmoiron/sqlx"
 
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
 )
 
+// begin begins transactions of db.
+func begin(db *sql.DB) func(context.Context, *sql.TxOptions) (Tx, error) {
+	return func(ctx context.Context, opts *sql.TxOptions) (Tx, error) {
+		tx, err := db.BeginTx(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+		return tx, nil
+	}
+}
+
 func TestRowIsLookedForByQuotedNames(t *testing.T) {
 	for _, c := range []struct {
-		at         place
+		at         Place
 		text, lock string
 	}{
-		{place{SQLite, "orders", "id"}, `SELECT 1 FROM "orders" WHERE "id" = ?`, `INSERT INTO "orders" ("id") SELECT "id" FROM "orders" WHERE 0`},
-		{place{PostgreSQL, "shop.orders", "key"}, `SELECT 1 FROM "shop"."orders" WHERE "key" = $1`, ""},
-		{place{MySQL, "shop.orders", "id"}, "SELECT 1 FROM `shop`.`orders` WHERE `id` = ? LOCK IN SHARE MODE", ""},
+		{Place{dialect.SQLite, "orders", "id"}, `SELECT 1 FROM "orders" WHERE "id" = ?`, `INSERT INTO "orders" ("id") SELECT "id" FROM "orders" WHERE 0`},
+		{Place{dialect.PostgreSQL, "shop.orders", "key"}, `SELECT 1 FROM "shop"."orders" WHERE "key" = $1`, ""},
+		{Place{dialect.MySQL, "shop.orders", "id"}, "SELECT 1 FROM `shop`.`orders` WHERE `id` = ? LOCK IN SHARE MODE", ""},
 	} {
 		if got := c.at.text(); got != c.text {
 			t.Errorf("text(%v) = %q; want %q", c.at, got, c.text)
@@ -40,8 +53,8 @@ func TestRowIsLookedForWithoutALockWhereThereIsNone(t *testing.T) {
 	mock.ExpectQuery(plain + " LOCK IN SHARE MODE").WillReturnError(dialecttest.MySQL(1235))
 	mock.ExpectQuery(plain).WillReturnRows(sqlmock.NewRows([]string{"1"}).AddRow(1))
 	mock.ExpectRollback()
-	d := doubt{db: sqlx.NewDb(db, "mysql"), proofs: []proof{{place{MySQL, "orders", "id"}, 7}}}
-	if s, err := d.look(t.Context()); err != nil || !s.found {
+	d := Pending{Database: &Database{Begin: begin(db)}, Proofs: []Proof{{Place{dialect.MySQL, "orders", "id"}, 7}}}
+	if s, err := d.look(t.Context()); err != nil || !s.Found {
 		t.Errorf("look() = %+v, %v; want the row", s, err)
 	}
 }
@@ -80,14 +93,14 @@ func TestAbsenceProvesNothingWhereSeveralServersTakeWrites(t *testing.T) {
 		{"MariaDB", map[string]string{"version": "10.11.6-MariaDB", "wsrep_on": "OFF", "wsrep_provider": "none"}, nil},
 		{"MariaDB 12", map[string]string{"read_only": "OFF"}, nil},
 		{"Percona XtraDB, not clustered", map[string]string{"wsrep_on": "ON", "wsrep_provider": "none"}, nil},
-		{"Galera", map[string]string{"wsrep_on": "ON", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"}, errServers},
+		{"Galera", map[string]string{"wsrep_on": "ON", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"}, ErrServers},
 		{"Group replication, one primary", map[string]string{"group_replication_single_primary_mode": "ON", "group_replication_group_name": "a"}, nil},
-		{"Group replication, several", map[string]string{"group_replication_single_primary_mode": "OFF", "group_replication_group_name": "a"}, errServers},
-		{"Replica", map[string]string{"read_only": "ON"}, errReplica},
-		{"Replica, MariaDB 12", map[string]string{"read_only": "NO_LOCK"}, errReplica},
-		{"Aurora's reader", map[string]string{"innodb_read_only": "1"}, errReplica},
-		{"TiDB", map[string]string{"version": "8.0.11-TiDB-v7.5.0"}, errServers},
-		{"Vitess", map[string]string{"version": "8.0.30-Vitess"}, errServers},
+		{"Group replication, several", map[string]string{"group_replication_single_primary_mode": "OFF", "group_replication_group_name": "a"}, ErrServers},
+		{"Replica", map[string]string{"read_only": "ON"}, ErrReplica},
+		{"Replica, MariaDB 12", map[string]string{"read_only": "NO_LOCK"}, ErrReplica},
+		{"Aurora's reader", map[string]string{"innodb_read_only": "1"}, ErrReplica},
+		{"TiDB", map[string]string{"version": "8.0.11-TiDB-v7.5.0"}, ErrServers},
+		{"Vitess", map[string]string{"version": "8.0.30-Vitess"}, ErrServers},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db, mock, err := sqlmock.New()
@@ -103,7 +116,7 @@ func TestAbsenceProvesNothingWhereSeveralServersTakeWrites(t *testing.T) {
 			}
 			mock.ExpectBegin()
 			mock.ExpectQuery("SHOW VARIABLES").WillReturnRows(rows)
-			tx, err := sqlx.NewDb(db, "mysql").Beginx()
+			tx, err := db.Begin()
 			if err != nil {
 				t.Fatal(err)
 			}

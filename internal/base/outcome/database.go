@@ -1,0 +1,71 @@
+package outcome
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/wait"
+)
+
+// A Database is where transactions run.
+type Database struct {
+	// Begin begins a transaction.
+	Begin   func(ctx context.Context, opts *sql.TxOptions) (Tx, error)
+	Dialect dialect.Dialect // 0: not known
+	Cancels Cancels
+	// OneConnection: Begin has no other connection for a look, see Pending.
+	OneConnection bool
+	// Partial: an error of a COMMIT proves nothing.
+	Partial bool
+	// Package begins the texts of errors.
+	Package string
+	// Duplicate is what the error of a COMMIT matches in which a unique constraint was checked and
+	// violated. It may be nil.
+	Duplicate error
+	// BeginFailed explains the error of a BEGIN. It may be nil.
+	BeginFailed func(ctx context.Context, err error) error
+}
+
+// A Tx is a transaction.
+type Tx interface {
+	Execer
+	Queryer
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	Commit() error
+	Rollback() error
+}
+
+// begin begins a transaction.
+func (d *Database) begin(ctx context.Context, opts *sql.TxOptions) (Tx, error) {
+	return Call(ctx, d.Cancels, func() (Tx, error) { return d.Begin(ctx, opts) }, func(tx Tx) { _ = tx.Rollback() })
+}
+
+// commit commits a transaction.
+func (d *Database) commit(ctx context.Context, tx Tx) error {
+	if d.Cancels == CancelsAll || ctx.Done() == nil {
+		return tx.Commit()
+	}
+	return Do(ctx, 0, tx.Commit)
+}
+
+// rollback rolls back a transaction that has failed with err, and takes no longer than a second
+// after ctx. If a call was left behind, the connection is busy with it, and with the rollback
+// after it.
+func (d *Database) rollback(ctx context.Context, tx Tx, err error) error {
+	switch {
+	case d.Cancels == CancelsAll || ctx.Done() == nil:
+		return tx.Rollback()
+	case errors.Is(err, wait.ErrNoAnswer):
+		go func() { _ = tx.Rollback() }()
+		return ErrBusy
+	}
+	longer, cancel := Outlast(ctx)
+	defer cancel()
+	return Do(longer, 0, tx.Rollback)
+}
+
+// waitsForStandby reports whether a commit of d may wait for a synchronous standby, see package
+// standby.
+func waitsForStandby(d dialect.Dialect) bool { return d == dialect.PostgreSQL }
