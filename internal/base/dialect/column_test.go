@@ -60,7 +60,7 @@ func TestAFormTakesOnlyValuesThatAreStoredAsTheyAreCompared(t *testing.T) {
 		{"int", 42, true}, {"int", "42", true}, {"int", "6.4", false}, {"int", 6.4, false}, {"int", 7.0, true}, {"tinyint", 128, false}, {"tinyint", -128, true}, {"tinyint unsigned", -1, false},
 		{"bigint", uint64(1) << 63, false}, {"bigint unsigned", uint64(1) << 63, true}, {"int", nil, true}, {"int", []byte(nil), true}, {"int", true, true}, {"int", time.Time{}, false},
 		{"year(4)", 21, false}, {"year(4)", "0", false}, {"year(4)", 0, false}, {"year(4)", 2021, true}, {"year(4)", "2021", true},
-		{"float(7,3)", 1.0, false}, {"double(7,3)", 1.0, false}, {"float", 0.1, true}, {"float", 1e39, false}, {"double unsigned", -1.0, false}, {"decimal(10,2)", "1e2", false},
+		{"float(7,3)", 1.0, false}, {"double(7,3)", 1.0, false}, {"float", 0.1, true}, {"float", 1e39, false}, {"double unsigned", -1.0, false}, {"decimal(10,2)", "1e2", true}, {"decimal(10,2)", "1e31", false}, {"decimal(10,2)", ".", false}, {"decimal(10,2)", "\t7", false}, {"decimal(10,2)", "0x10", false}, {"int", "-1e-1", false}, {"double", "1e99", true}, {"double", "1e400", false},
 		{"set('a','b')", "a", false}, {"enum('a','b''c')", "b'c", true}, {"enum('a','b')", "A", false}, {"enum('a','b')", "", false}, {"enum('a','b')", 1, false},
 		{"bit(1)", true, true}, {"bit(1)", 2, false}, {"bit(8)", "ab", false}, {"bit(8)", "a", true},
 		{"time", "10:00:00", true}, {"time", "10:00", false}, {"time", "900:00:00", false}, {"time", "2024-02-29 10:00:00", false}, {"timestamp", "2050-01-01", false}, {"datetime", "2050-01-01", true}, {"datetime", "20500101", false},
@@ -71,7 +71,13 @@ func TestAFormTakesOnlyValuesThatAreStoredAsTheyAreCompared(t *testing.T) {
 			t.Errorf("%s takes %T %v: %v; want %v", test.typ, test.v, test.v, ok, test.ok)
 		}
 	}
-	f := FormOf(MySQL, "int", "")
+	f := FormOf(MySQL, "decimal(10,2)", "")
+	for sent, want := range map[string]string{".5": "0.5", "-.5": "-0.5", "5.": "5", "1e2": "100", "1.25E1": "12.5", "-12.5e-2": "-0.125", "4e-3": "0.004", "+3": "3", "  7 ": "7", "007": "007"} {
+		if got, ok := f.Value(sent); got != want || !ok {
+			t.Errorf("Value(%q) = %v, %v; want %q", sent, got, ok, want)
+		}
+	}
+	f = FormOf(MySQL, "int", "")
 	f.NotNull = true
 	if _, ok := f.Value((*int)(nil)); ok {
 		t.Error("int NOT NULL takes nil: true; want false, as MySQL may store 0")

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"fmt"
 	"math"
@@ -199,7 +200,9 @@ func prefixOf(collation string) string {
 var (
 	integerText = regexp.MustCompile(`^-?[0-9]{1,19}$`)
 	decimalText = regexp.MustCompile(`^-?[0-9]{1,30}(\.[0-9]{1,30})?$`)
-	timeText    = regexp.MustCompile(`^-?([0-9]{2,3}):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?$`)
+	// numberText has the sign, the digits before and after the point, and the exponent.
+	numberText = regexp.MustCompile(`^ *([+-]?)([0-9]{0,30})(?:\.([0-9]{0,30}))?(?:[eE]([+-]?[0-9]{1,3}))? *$`)
+	timeText   = regexp.MustCompile(`^-?([0-9]{2,3}):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?$`)
 )
 
 // textOf returns the text of a string or of bytes, which a prepared statement sends alike.
@@ -212,6 +215,39 @@ func textOf(v driver.Value) (string, bool) {
 	default:
 		return "", false
 	}
+}
+
+// plainNumber returns a number in the form of decimalText: 0.5 for ".5", 100 for "1e2", 3 for "+3".
+// It returns what is no number, or has too many digits, as it is.
+func plainNumber(s string) string {
+	found := numberText.FindStringSubmatch(s)
+	if found == nil || found[2]+found[3] == "" {
+		return s
+	}
+	sign, whole, part := strings.TrimPrefix(found[1], "+"), found[2], found[3]
+	exponent, _ := strconv.Atoi(cmp.Or(found[4], "0")) // the pattern leaves no error
+	for ; exponent > 0; exponent-- {
+		next := "0"
+		if part != "" {
+			next, part = part[:1], part[1:]
+		}
+		whole += next
+	}
+	for ; exponent < 0; exponent++ {
+		last := len(whole) - 1
+		if last < 0 {
+			part = "0" + part
+			continue
+		}
+		whole, part = whole[:last], whole[last:]+part
+	}
+	if whole == "" {
+		whole = "0"
+	}
+	if part != "" {
+		part = "." + part
+	}
+	return sign + whole + part
 }
 
 // between accepts integers from first to last. INSERT IGNORE stores the nearest of these for
@@ -227,7 +263,7 @@ func between(first int64, last uint64) func(driver.Value) (driver.Value, bool) {
 			v = int64(known)
 		default:
 			s, ok := textOf(v)
-			if !ok || !integerText.MatchString(s) {
+			if s = plainNumber(s); !ok || !integerText.MatchString(s) {
 				return nil, false
 			}
 			n, err := strconv.ParseInt(s, 10, 64)
@@ -275,6 +311,7 @@ func decimal(unsigned bool) func(driver.Value) (driver.Value, bool) {
 			s = strconv.FormatFloat(v, 'f', -1, 64)
 		default:
 			s, _ = textOf(v)
+			s = plainNumber(s)
 		}
 		return s, decimalText.MatchString(s) && !(unsigned && s[0] == '-')
 	}
@@ -293,10 +330,10 @@ func float(single, unsigned bool) func(driver.Value) (driver.Value, bool) {
 			n = v
 		default:
 			s, _ := textOf(v)
-			if !decimalText.MatchString(s) {
+			if found := numberText.FindStringSubmatch(s); found == nil || found[2]+found[3] == "" {
 				return nil, false
 			}
-			n, _ = strconv.ParseFloat(s, 64) // the pattern leaves no error
+			n, _ = strconv.ParseFloat(strings.Trim(s, " "), 64) // infinite if it is out of range
 		}
 		if single {
 			n = float64(float32(n))

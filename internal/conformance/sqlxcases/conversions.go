@@ -36,7 +36,7 @@ func (d Database) conversions() map[string][]any {
 	case sqlxhelper.MySQL:
 		maps.Copy(list, map[string][]any{
 			"DATETIME": {at}, "DATETIME(3)": {at, "2024-02-29 12:00:00.0009"}, "TIMESTAMP": {at}, "TIME": {"12:30:45.6"}, "TIME(2)": {"12:30:45.678"},
-			"FLOAT": {0.1, 2.5}, "DOUBLE": {0.1}, "DECIMAL(8,1) UNSIGNED": {7.77, "7.34"}, "BINARY(5)": {[]byte("ab")}, "VARBINARY(5)": {[]byte("ab")},
+			"FLOAT": {0.1, 2.5}, "DOUBLE": {0.1, ".5", "1e2", "+3", "  7"}, "DECIMAL(12,2)": {".5", "1e2", "+3", "  7", decimal("4e-1")}, "DECIMAL(8,1) UNSIGNED": {7.77, "7.34"}, "BINARY(5)": {[]byte("ab")}, "VARBINARY(5)": {[]byte("ab")},
 			"VARCHAR(30)": {5, 6.5}, "CHAR(6) CHARACTER SET latin1": {"ä"}, "INT": {"42", decimal("43")}, "YEAR": {2024},
 			"ENUM('low','high')": {"low", level("high")},
 		})
