@@ -21,10 +21,13 @@
 //
 //	go get github.com/snowkey/snowkey && go mod tidy && go vet ./...
 //
-// The compiler finds what -fix could not follow. Package move says how it decides.
+// The compiler finds what -fix could not follow. Package move says how it decides. Places that cut
+// keys to 32 bits come first. The exit status is 2 if no struct is a model, which usually means that
+// the patterns leave them out.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -46,6 +49,9 @@ func main() {
 	_ = flags.Parse(os.Args[1:])
 	if err := moveAll(*fix, flags.Args()); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
+		if errors.Is(err, move.ErrNoModels) {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
 }
@@ -60,18 +66,19 @@ func moveAll(fix bool, patterns []string) error {
 	counts := map[string]int{}
 	for _, f := range all {
 		counts[f.Category]++
-		if !fix || f.Category != "move" {
+		if !fix || len(f.SuggestedFixes) == 0 {
 			fmt.Printf("%s: %s: %s\n", p.Fset.Position(f.Pos), f.Category, f.Message)
 		}
 	}
+	look := counts["left"] + counts["narrow"]
 	if !fix {
-		fmt.Printf("%d edits, which -fix makes, and %d places to look at\n", counts["move"], counts["left"])
+		fmt.Printf("%d edits, which -fix makes, and %d places to look at, %d of which cut keys\n", counts["move"], look, counts["narrow"])
 		return nil
 	}
 	files, err := p.Fix(all)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d edits made in %d files, and %d places to look at\n", counts["move"], files, counts["left"])
+	fmt.Printf("%d edits made in %d files, and %d places to look at, %d of which cut keys\n", counts["move"], files, look, counts["narrow"])
 	return nil
 }

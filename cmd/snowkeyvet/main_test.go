@@ -40,9 +40,10 @@ func TestCommandIsAToolOfGoVet(t *testing.T) {
 
 func TestMoveWithoutFixChangesNothingAndWithFixPrintsWhatIsLeft(t *testing.T) {
 	tool, dir := command(t), t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("move/testdata/shop")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("move/testdata")); err != nil {
 		t.Fatal(err)
 	}
+	dir = filepath.Join(dir, "shop")
 	name := filepath.Join(dir, "model", "model.go")
 	before, err := os.ReadFile(name)
 	if err != nil {
@@ -65,5 +66,14 @@ func TestMoveWithoutFixChangesNothingAndWithFixPrintsWhatIsLeft(t *testing.T) {
 	out = run("-move", "-fix")
 	if after, _ := os.ReadFile(name); string(after) == string(before) || strings.Contains(out, ": move: ") || !strings.Contains(out, "install the plugin after gorm.Open") {
 		t.Errorf("snowkeyvet -move -fix printed %s and wrote %s; want a changed file, and only what is left", out, after)
+	}
+}
+
+func TestMoveOfAProgramWithoutModelsExitsWith2(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), command(t), "-move", ".")
+	cmd.Dir = "models"
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "no struct of these packages is a model") {
+		t.Errorf("snowkeyvet -move = %v, %s; want the exit status 2 and the reason", err, out)
 	}
 }

@@ -65,6 +65,11 @@ func (c *checker) checkConversion(instr ssa.Instruction) {
 		return
 	}
 	to, ok := result.Type().Underlying().(*types.Basic)
+	if ok && !keyType(from.Type()) && narrow(to) && instr.Pos().IsValid() && c.integerKey(from) {
+		at := c.at(instr)
+		c.report("narrow", at, fmt.Sprintf("%s is too small for %s, the key of a model, which needs up to 63 bits; use int64", c.name(result.Type()), c.operand(at, from)))
+		return
+	}
 	if !ok || !keyType(from.Type()) || !whole(from) || !instr.Pos().IsValid() || hasMethod(result.Type(), "MarshalJSON", "MarshalText") {
 		return
 	}
@@ -81,6 +86,15 @@ func (c *checker) checkConversion(instr ssa.Instruction) {
 	default:
 		c.checkJSON(from.Type(), result)
 	}
+}
+
+// narrow reports whether an integer type has less than 64 bits on every platform.
+func narrow(b *types.Basic) bool {
+	switch b.Kind() {
+	case types.Int8, types.Int16, types.Int32, types.Uint8, types.Uint16, types.Uint32:
+		return true
+	}
+	return false
 }
 
 // at returns the call or conversion of an instruction, or its position alone.

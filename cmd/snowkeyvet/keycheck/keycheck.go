@@ -1,16 +1,20 @@
 // Package keycheck finds mistakes that programs make with the keys of package types and that
 // the compiler cannot see.
 //
-// A key is a types.Snowflake or a types.ID of any table. Each diagnostic has one of these
-// categories:
+// A key is a types.Snowflake or a types.ID of any table, and for the first rule also an integer that
+// is the key of a model or refers to one, as package models finds them. Each diagnostic has one of
+// these categories:
 //
+//   - narrow: a key is converted to an integer type that has 32 bits, on 32-bit platforms at
+//     least. A part of a key, such as id % 16, may be converted. If the key is an integer, only
+//     types that have 32 bits everywhere are reported.
 //   - number: a key reaches JSON as a number, which JavaScript rounds above 2^53. It is
 //     converted to an integer that becomes a field with a json tag, an element of gin.H, or an
 //     argument of json.Marshal and of functions named ...JSON; it is formatted by "id": %d; or a
 //     type is defined on a key type, which loses the methods that write a string.
 //   - float: a key is converted to or from a float, which holds 53 bits.
-//   - narrow: a key is converted to an integer type that has 32 bits, on 32-bit platforms at
-//     least. A part of a key, such as id % 16, may be converted.
+//   - query: a key is compared with the elements of a JSON column, which holds strings: it finds no
+//     row, and no error says so.
 //   - atoi: a key is read by package strconv, which accepts what types.Parse refuses.
 //   - autoincrement: a key field has the tag autoIncrement, with which every create of
 //     gormplugin is a ModelError.
@@ -18,16 +22,17 @@
 //     The key is then 0.
 //
 // The rules are local to a function, and prefer silence to a false alarm: a key that is passed to
-// another function as an integer is followed no further.
+// another function as an integer is followed no further. A generated file has one diagnostic, with
+// the number of its places.
 package keycheck
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -35,6 +40,8 @@ import (
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/models"
 )
 
 // TypesPath is the package of the key types.
@@ -54,21 +61,38 @@ var Analyzer = &analysis.Analyzer{
 // A checker checks one package.
 type checker struct {
 	*analysis.Pass
-	calls map[token.Pos]*ast.CallExpr // by Lparen, the position of their SSA instructions
-	seen  map[token.Pos]bool          // where something was reported
+	calls  map[token.Pos]*ast.CallExpr // by Lparen, the position of their SSA instructions
+	seen   map[token.Pos]bool          // where something was reported
+	models *models.Set
+	keys   map[token.Pos]bool // fields of models that hold integers that are keys
+
+	generated map[*token.File]*stale
+}
+
+// stale is a generated file with keys in places that a rule reports.
+type stale struct {
+	first  analysis.Diagnostic
+	places int
 }
 
 func run(pass *analysis.Pass) (any, error) {
-	if !dependsOnKeys(pass.Pkg) {
+	if pass.Pkg.Path() == TypesPath {
 		return nil, nil
 	}
-	c := &checker{Pass: pass, calls: map[token.Pos]*ast.CallExpr{}, seen: map[token.Pos]bool{}}
+	c := &checker{Pass: pass, calls: map[token.Pos]*ast.CallExpr{}, seen: map[token.Pos]bool{}, generated: map[*token.File]*stale{}}
+	for _, f := range pass.Files {
+		if ast.IsGenerated(f) {
+			c.generated[pass.Fset.File(f.FileStart)] = &stale{}
+		}
+	}
+	c.findModels()
 	nodes := []ast.Node{(*ast.CallExpr)(nil), (*ast.StructType)(nil), (*ast.TypeSpec)(nil)}
 	pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Preorder(nodes, func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			c.calls[n.Lparen] = n
 			c.checkFormat(n)
+			c.checkQuery(n)
 		case *ast.StructType:
 			c.checkTags(n)
 		case *ast.TypeSpec:
@@ -85,24 +109,59 @@ func run(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
+	c.reportGenerated()
 	return nil, nil
 }
 
-// dependsOnKeys reports whether the package can name a key type.
-func dependsOnKeys(pkg *types.Package) bool {
-	seen := map[*types.Package]bool{}
-	var depends func(*types.Package) bool
-	depends = func(p *types.Package) bool {
-		if seen[p] {
-			return false
-		}
-		seen[p] = true
-		if p.Path() == TypesPath {
-			return true
-		}
-		return slices.ContainsFunc(p.Imports(), depends)
+// findModels finds the integers that are keys of models of the package.
+func (c *checker) findModels() {
+	c.models, c.keys = models.Find(models.Package{Info: c.TypesInfo, Files: c.Files}), map[token.Pos]bool{}
+	for i := 0; i < len(c.models.All); i++ { // grows
+		c.keysOf(c.models.All[i])
 	}
-	return pkg.Path() != TypesPath && depends(pkg)
+}
+
+func (c *checker) keysOf(m *models.Model) {
+	if m.Key != nil && integer(m.Key.Field.Type()) {
+		c.keys[m.Key.Field.Pos()] = true
+	}
+	counts := func(m *models.Model) bool { return m.Key != nil && integer(m.Key.Field.Type()) }
+	c.models.References(m, counts, func(column *models.Column) { c.keys[column.Field.Pos()] = true })
+}
+
+// integerKey reports whether v is read from a field that holds the key of a model as an integer.
+func (c *checker) integerKey(v ssa.Value) bool {
+	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL {
+		v = load.X
+	}
+	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL { // of a pointer to a key
+		v = load.X
+	}
+	var owner types.Type
+	var field int
+	switch v := v.(type) {
+	case *ssa.FieldAddr:
+		owner, field = v.X.Type().Underlying().(*types.Pointer).Elem(), v.Field
+	case *ssa.Field:
+		owner, field = v.X.Type(), v.Field
+	default:
+		return false
+	}
+	f := owner.Underlying().(*types.Struct).Field(field).Origin()
+	if known := len(c.models.All); !c.keys[f.Pos()] {
+		if m := c.models.Of(owner); m != nil && len(c.models.All) > known { // of another package
+			c.keysOf(m)
+		}
+	}
+	return c.keys[f.Pos()]
+}
+
+func integer(t types.Type) bool {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsInteger != 0
 }
 
 func (c *checker) report(category string, at analysis.Range, message string, fixes ...analysis.SuggestedFix) {
@@ -110,8 +169,25 @@ func (c *checker) report(category string, at analysis.Range, message string, fix
 		return
 	}
 	c.seen[at.Pos()] = true
-	c.Report(analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: category,
-		Message: message, URL: url, SuggestedFixes: fixes})
+	d := analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: category, Message: message, URL: url, SuggestedFixes: fixes}
+	if f := c.generated[c.Fset.File(at.Pos())]; f != nil {
+		if f.places++; f.places == 1 || d.Pos < f.first.Pos {
+			f.first = d
+		}
+		return
+	}
+	c.Report(d)
+}
+
+// reportGenerated reports each generated file once.
+func (c *checker) reportGenerated() {
+	for _, f := range c.generated {
+		if f.places > 0 {
+			f.first.SuggestedFixes = nil
+			f.first.Message = fmt.Sprintf("%s (the first of %d places in a generated file: mend what it is generated from)", f.first.Message, f.places)
+			c.Report(f.first)
+		}
+	}
 }
 
 // keyType reports whether t is types.Snowflake or types.ID[T].
@@ -214,6 +290,25 @@ func (c *checker) checkFormat(call *ast.CallExpr) {
 			}
 		}
 	}
+}
+
+// compares are the methods of package datatypes that compare a value with a JSON column.
+var compares = map[string]bool{"Contains": true, "Equals": true, "Likes": true}
+
+// checkQuery reports a key that package datatypes compares with what a JSON column holds.
+func (c *checker) checkQuery(call *ast.CallExpr) {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !compares[sel.Sel.Name] || len(call.Args) == 0 {
+		return
+	}
+	f, ok := c.TypesInfo.Uses[sel.Sel].(*types.Func)
+	if key := c.TypesInfo.TypeOf(call.Args[0]); !ok || f.Pkg() == nil || f.Pkg().Path() != "gorm.io/datatypes" || key == nil || !keyType(key) {
+		return
+	}
+	arg := call.Args[0]
+	text := types.ExprString(arg) + ".String()"
+	c.report("query", arg, sel.Sel.Name+" compares a number, and a JSON column holds a "+c.name(c.TypesInfo.TypeOf(arg))+
+		" as a string: it finds no row on SQLite and MariaDB; use "+text, edit("Compare the text", arg, text))
 }
 
 // jsonName returns the name of a field with a json tag if a number there is one in JSON too.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestEveryRuleReportsItsMistakeAndNothingElse(t *testing.T) {
-	analysistest.Run(t, analysistest.TestData(), keycheck.Analyzer, "./a")
+	analysistest.Run(t, analysistest.TestData(), keycheck.Analyzer, "./a", "./keys")
 }
 
 func TestFixRemovesAutoIncrement(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"golang.org/x/tools/go/ast/astutil"
 
 	"github.com/snowkey/snowkey/cmd/snowkeyvet/keycheck"
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/models"
 )
 
 const (
@@ -28,17 +30,30 @@ const (
 	pluginPath = "github.com/snowkey/snowkey/gormplugin"
 )
 
-// Findings returns what has to change, in the order of the source. A finding of category "move"
-// has an edit; one of category "left" is for somebody to look at.
+// The categories of findings, in the order in which they come.
+const (
+	narrow = "narrow" // 32 bits of a key are kept, on every platform
+	moves  = "move"   // has an edit
+	left   = "left"   // for somebody to look at
+)
+
+// Findings returns what has to change: first the places that cut keys, then all others, each in the
+// order of the source. A finding of category "move" has an edit; the others are for somebody to
+// look at.
 func (p *Program) Findings() []analysis.Diagnostic {
-	f := &findings{Program: p, seen: map[token.Pos]bool{}}
+	f := &findings{Program: p, seen: map[token.Pos]bool{}, stale: map[*file]*generated{}}
 	f.types()
-	f.models()
+	f.columns()
 	f.conversions()
 	f.bounds()
 	f.constants()
 	f.remarks()
+	f.generatedFiles()
+	f.configurations()
 	slices.SortFunc(f.all, func(a, b analysis.Diagnostic) int {
+		if (a.Category == narrow) != (b.Category == narrow) {
+			return strings.Compare(b.Category, a.Category)
+		}
 		x, y := p.Fset.Position(a.Pos), p.Fset.Position(b.Pos)
 		return cmp.Or(strings.Compare(x.Filename, y.Filename), x.Offset-y.Offset, strings.Compare(a.Message, b.Message))
 	})
@@ -47,8 +62,22 @@ func (p *Program) Findings() []analysis.Diagnostic {
 
 type findings struct {
 	*Program
-	all  []analysis.Diagnostic
-	seen map[token.Pos]bool
+	all   []analysis.Diagnostic
+	seen  map[token.Pos]bool
+	stale map[*file]*generated
+}
+
+// generated is what was found in a generated file.
+type generated struct {
+	places []token.Pos
+	cut    int // places that cut keys
+}
+
+func (f *findings) generated(file *file) *generated {
+	if f.stale[file] == nil {
+		f.stale[file] = &generated{}
+	}
+	return f.stale[file]
 }
 
 func (f *findings) file(pos token.Pos) *file { return f.files[f.Fset.Position(pos).Filename] }
@@ -58,17 +87,41 @@ func (f *findings) move(pos, end token.Pos, text, message string) {
 		return
 	}
 	f.seen[pos] = true
-	if f.file(pos).generated {
-		f.left(pos, message+", in a generated file: generate it again")
+	if file := f.file(pos); file.generated {
+		g := f.generated(file)
+		g.places = append(g.places, pos)
 		return
 	}
 	edit := analysis.TextEdit{Pos: pos, End: end, NewText: []byte(text)}
-	f.all = append(f.all, analysis.Diagnostic{Pos: pos, End: end, Category: "move", Message: message,
+	f.all = append(f.all, analysis.Diagnostic{Pos: pos, End: end, Category: moves, Message: message,
 		SuggestedFixes: []analysis.SuggestedFix{{Message: message, TextEdits: []analysis.TextEdit{edit}}}})
 }
 
-func (f *findings) left(pos token.Pos, message string) {
-	f.all = append(f.all, analysis.Diagnostic{Pos: pos, Category: "left", Message: message})
+func (f *findings) left(pos token.Pos, message string) { f.report(left, pos, message) }
+
+func (f *findings) report(category string, pos token.Pos, message string) {
+	if file := f.file(pos); file != nil && file.generated {
+		g := f.generated(file)
+		g.places = append(g.places, pos)
+		if category == narrow {
+			g.cut++
+		}
+		return
+	}
+	f.all = append(f.all, analysis.Diagnostic{Pos: pos, Category: category, Message: message})
+}
+
+// generatedFiles reports each generated file once.
+func (f *findings) generatedFiles() {
+	for _, g := range f.stale {
+		d := analysis.Diagnostic{Pos: slices.Min(g.places), Category: left,
+			Message: fmt.Sprintf("a generated file has keys in %d places, of which this is the first: generate it again", len(g.places))}
+		if g.cut > 0 {
+			d.Category = narrow
+			d.Message += fmt.Sprintf(" with 64 bits, because %d of them lose digits", g.cut)
+		}
+		f.all = append(f.all, d)
+	}
 }
 
 // name returns how a file writes Snowflake or a function of its package.
@@ -140,8 +193,8 @@ func hasMethods(d decl, spec *ast.TypeSpec) bool {
 	return ok && named.NumMethods() > 0
 }
 
-// models changes what is not an integer: gorm.Model and tags.
-func (f *findings) models() {
+// columns changes what is not an integer: gorm.Model and tags.
+func (f *findings) columns() {
 	for _, file := range f.files {
 		info := file.pkg.TypesInfo
 		ast.Inspect(file.File, func(n ast.Node) bool {
@@ -164,8 +217,10 @@ func (f *findings) models() {
 				if without, ok := keycheck.WithoutAutoIncrement(n.Tag.Value); ok {
 					f.move(n.Tag.Pos(), n.Tag.End(), without, "field "+n.Names[0].Name+" loses autoIncrement, with which every create is a ModelError")
 				}
-				typ := strings.ToLower(setting(n, "type"))
-				bits, _ := strconv.Atoi(setting(n, "size"))
+				text, _ := tag(n, "gorm")
+				settings := models.Settings(text)
+				typ := strings.ToLower(settings["TYPE"])
+				bits, _ := strconv.Atoi(settings["SIZE"])
 				if typ != "" && !strings.Contains(typ, "bigint") || bits > 0 && bits < 64 {
 					f.left(n.Tag.Pos(), "field "+n.Names[0].Name+" is a key; its column must have 64 bits, see the tag")
 				}
@@ -193,9 +248,19 @@ func (f *findings) conversions() {
 		case c.from.isKey() && f.formatted(c.call, arg):
 		case c.from.isKey() && (c.kind == types.Float64 || c.kind == types.Float32):
 			f.left(c.call.Pos(), "float of a key: a float holds 53 bits, a key 63")
-		case c.from.isKey() && c.kind != types.String && c.kind != types.Int64 && c.kind != types.Uint64:
-			f.left(c.call.Pos(), types.ExprString(c.call.Fun)+" of a key: it has 32 bits on some platforms, or everywhere")
+		case c.from.isKey():
+			f.cut(c.call.Pos(), types.ExprString(c.call.Fun), c.kind, "")
 		}
+	}
+}
+
+// cut reports a conversion of a key to an integer that has fewer than 64 bits.
+func (f *findings) cut(pos token.Pos, name string, to types.BasicKind, purpose string) {
+	switch to {
+	case types.Int, types.Uint:
+		f.left(pos, name+" of a key"+purpose+": it has 32 bits on some platforms")
+	case types.Int32, types.Uint32, types.Int16, types.Uint16, types.Int8, types.Uint8:
+		f.report(narrow, pos, name+" of a key"+purpose+" loses digits: keys need 48 to 63 bits; make it 64 bits wide")
 	}
 }
 
@@ -243,8 +308,8 @@ func (f *findings) bounds() {
 		if f.file(expr.Pos()) != nil && !f.seen[expr.Pos()] {
 			f.move(expr.Pos(), expr.Pos(), to+"(", "a key meets an "+foreign.typ+" of another module and is converted")
 			f.move(expr.End(), expr.End(), ")", "end of the conversion")
-			if to == "int" || to == "uint" {
-				f.left(expr.Pos(), to+" of a key for another module: it has 32 bits on some platforms")
+			if basic, ok := types.Universe.Lookup(to).(*types.TypeName); ok {
+				f.cut(expr.Pos(), to, basic.Type().(*types.Basic).Kind(), " for another module")
 			}
 		}
 	}
@@ -278,7 +343,7 @@ func (f *findings) remarks() {
 	names := f.wireNames()
 	moved := false
 	for _, d := range f.all {
-		moved = moved || d.Category == "move"
+		moved = moved || d.Category == moves
 	}
 	if !moved {
 		return
@@ -304,14 +369,25 @@ func (f *findings) remarks() {
 			f.left(pos, "the interface must hold a types.Snowflake here: look where its value comes from")
 		}
 	}
-	for _, m := range f.Program.models {
-		if _, db := tag(cmp.Or(m.key, &ast.Field{}), "db"); db {
-			f.left(m.key.Pos(), "rows of "+m.name+" need a key before the insert: use sqlxhelper, or set it from the generator")
+	for _, m := range f.models.All {
+		if m.SQLX && f.counted(m) {
+			f.left(m.Key.Field.Pos(), "rows of "+m.Name.Name()+" need a key before the insert: use sqlxhelper, or set it from the generator")
 		}
 	}
 	for pos := range f.opens {
 		f.left(pos, "install the plugin after gorm.Open: db.Use(gormplugin.New(gen))")
 	}
+}
+
+func tag(f *ast.Field, key string) (string, bool) {
+	if f.Tag == nil {
+		return "", false
+	}
+	text, err := strconv.Unquote(f.Tag.Value)
+	if err != nil {
+		return "", false
+	}
+	return reflect.StructTag(text).Lookup(key)
 }
 
 // wireNames returns the names under which clients see keys, and no other value.

@@ -1,18 +1,18 @@
 // Package move turns a program whose keys the database counts into one whose keys are
 // types.Snowflake, as far as the source says which integers are keys.
 //
-// It starts at the primary keys of models (a field ID, the tag primaryKey, gorm.Model; for sqlx,
-// ID with the tag db:"id") and at the foreign keys that are named after a model or by the tag
-// foreignKey. From there it follows assignments, calls, comparisons, composite values and the
-// methods of interfaces through all packages at once: whatever such an integer flows into is a
-// key as well. Integers of other modules end the way, with a conversion. A conversion between
-// integers of the program ends it too, unless all names on the other side are those of keys.
+// It starts at the keys of models and the fields that refer to them, which package models finds.
+// From there it follows assignments, calls, comparisons, composite values and the methods of
+// interfaces through all packages at once: whatever such an integer flows into is a key as well.
+// Integers of other modules end the way, with a conversion. A conversion between integers of the
+// program ends it too, unless all names on the other side are those of keys.
 //
 // Struct fields of a generic type's type argument are not followed. What the edits leave there
 // does not compile, which is how one finds it.
 package move
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -22,6 +22,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/models"
 )
 
 // A Program is a loaded program with what is known about its integers.
@@ -35,8 +37,8 @@ type Program struct {
 	owners   map[token.Pos]string // the struct of a field
 	slots    map[token.Pos]*slot  // integers with a type in the source
 	vars     map[token.Pos]*shape // variables whose type is inferred
-	models   map[string]*model    // by the name of the type
-	columns  map[string]bool      // of keys
+	models   *models.Set
+	columns  map[string]bool // of keys
 	bounds   []bound
 	at       token.Pos // of the value that flows
 	defaults map[token.Pos]constantVar
@@ -89,6 +91,9 @@ type parse struct {
 	slot *slot
 }
 
+// ErrNoModels is returned for a program in which no struct is a model.
+var ErrNoModels = errors.New("move: no struct of these packages is a model: none has a tag gorm, the tag db:\"id\", a method TableName, or a call that hands it to GORM; name all packages of the program, such as ./...")
+
 // Load loads the packages of a program with their tests and finds its keys.
 func Load(dir string, patterns ...string) (*Program, error) {
 	config := &packages.Config{Dir: dir, Tests: true, Mode: packages.LoadSyntax | packages.NeedModule}
@@ -98,7 +103,7 @@ func Load(dir string, patterns ...string) (*Program, error) {
 	}
 	p := &Program{
 		roots: map[string]bool{}, files: map[string]*file{}, decls: map[token.Pos]decl{}, owners: map[token.Pos]string{},
-		slots: map[token.Pos]*slot{}, vars: map[token.Pos]*shape{}, models: map[string]*model{}, columns: map[string]bool{}, defaults: map[token.Pos]constantVar{},
+		slots: map[token.Pos]*slot{}, vars: map[token.Pos]*shape{}, columns: map[string]bool{}, defaults: map[token.Pos]constantVar{},
 		convs: map[token.Pos]*conv{}, parses: map[token.Pos]*parse{}, formats: map[token.Pos]*ast.CallExpr{},
 		gormID: &slot{names: []string{"ID"}}, opens: map[token.Pos]bool{}, asserted: map[token.Pos]*slot{},
 	}
@@ -119,6 +124,9 @@ func Load(dir string, patterns ...string) (*Program, error) {
 		}
 	}
 	p.seed()
+	if len(p.models.All) == 0 {
+		return nil, ErrNoModels
+	}
 	for _, pkg := range p.packages {
 		w := &walker{Program: p, pkg: pkg, info: pkg.TypesInfo, shapes: map[ast.Expr]*shape{}}
 		for _, f := range pkg.Syntax {
@@ -317,7 +325,14 @@ func (p *Program) flow(dst, src *shape, dstExpr, srcExpr ast.Expr) {
 
 func integer(t types.Type) bool {
 	b, ok := t.(*types.Basic)
-	return ok && (b.Kind() == types.Int || b.Kind() == types.Int64 || b.Kind() == types.Uint || b.Kind() == types.Uint64)
+	if !ok || b.Name() == "rune" {
+		return false
+	}
+	switch b.Kind() {
+	case types.Int, types.Int64, types.Uint, types.Uint64, types.Int32, types.Uint32:
+		return true
+	}
+	return false
 }
 
 // object returns the type of a variable, field, function or method.

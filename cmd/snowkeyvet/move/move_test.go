@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,16 +14,16 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*.golden")
 
-// copyShop returns a folder with the program of testdata.
-func copyShop(t *testing.T) string {
+// copyOf returns a folder with a program of testdata.
+func copyOf(t *testing.T, program string) string {
 	t.Helper()
 	t.Setenv("GOWORK", "off")
 	t.Setenv("GOFLAGS", "-mod=mod")
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/shop")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("testdata")); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	return filepath.Join(dir, program)
 }
 
 // golden compares a text with a file.
@@ -44,7 +45,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestMoveTurnsKeysInAllPackagesAndNoOtherNumber(t *testing.T) {
-	dir := copyShop(t)
+	dir := copyOf(t, "shop")
 	p, err := move.Load(dir, "./...")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestMoveTurnsKeysInAllPackagesAndNoOtherNumber(t *testing.T) {
 }
 
 func TestMovePrintsWhatItLeaves(t *testing.T) {
-	dir := copyShop(t)
+	dir := copyOf(t, "shop")
 	p, err := move.Load(dir, "./...")
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +78,29 @@ func TestMovePrintsWhatItLeaves(t *testing.T) {
 	golden(t, "left", left.String())
 }
 
+// The models of this program have no tag for GORM, and the key of none has one.
+func TestMoveFindsModelsThatOnlyCallsOfGORMShow(t *testing.T) {
+	dir := copyOf(t, "chat")
+	p, err := move.Load(dir, "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range p.Findings() {
+		at := p.Fset.Position(f.Pos)
+		fmt.Fprintf(&all, "%s:%d: %s: %s\n", filepath.Base(at.Filename), at.Line, f.Category, f.Message)
+	}
+	golden(t, "chat", all.String())
+}
+
+func TestProgramWithoutModelsIsAnErrorOfItsOwn(t *testing.T) {
+	if _, err := move.Load(copyOf(t, "chat"), "./gen"); !errors.Is(err, move.ErrNoModels) {
+		t.Errorf("Load() = %v; want ErrNoModels", err)
+	}
+}
+
 func TestProgramThatDoesNotCompileIsAnError(t *testing.T) {
-	dir := copyShop(t)
+	dir := copyOf(t, "shop")
 	if err := os.WriteFile(filepath.Join(dir, "model", "wrong.go"), []byte("package model\n\nvar x uint = \"\"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,21 @@ type Model struct {
 
 type DB struct{ Error error }
 
+type Interface[T any] struct{}
+
 func Open(dsn string) (*DB, error) { return &DB{}, nil }
+
+func G[T any](db *DB) Interface[T] { return Interface[T]{} }
 
 func (db *DB) Where(query any, args ...any) *DB { return db }
 
 func (db *DB) First(dest any, conds ...any) *DB { return db }
+
+func (db *DB) Find(dest any, conds ...any) *DB { return db }
+
+func (db *DB) Create(value any) *DB { return db }
+
+func (db *DB) Model(value any) *DB { return db }
 
 func (db *DB) Limit(n uint) *DB { return db }
 

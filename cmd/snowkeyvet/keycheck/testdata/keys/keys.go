@@ -1,0 +1,54 @@
+// Package keys has models whose keys are integers.
+package keys
+
+import (
+	"gorm.io/datatypes"
+	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/types"
+)
+
+type FaceGroup struct {
+	gorm.Model
+	Faces []Face
+}
+
+type Face struct {
+	Id          int64
+	FaceGroupID *uint
+	Page        int64
+}
+
+type Album struct {
+	ID    int // read by Find
+	Likes int
+}
+
+type Row struct {
+	Key int64 `db:"id"`
+}
+
+type Options struct {
+	ID int // no model
+}
+
+func use(db *gorm.DB, g FaceGroup, f *Face, a []Album, r Row, o Options) {
+	db.Find(&a)
+	_ = int32(g.ID)              // want `int32 is too small for g.ID, the key of a model`
+	_ = uint32(f.Id)             // want `uint32 is too small for f.Id`
+	_ = int32(*f.FaceGroupID)    // want `int32 is too small for \*f.FaceGroupID`
+	_ = int16(a[0].ID)           // want `int16 is too small for a\[0\].ID`
+	_ = int32(r.Key)             // want `int32 is too small for r.Key`
+	_ = int(f.Id)                // 64 bits, mostly
+	_ = int32(f.Page)            // no key
+	_ = int32(a[0].Likes)        // no key
+	_ = int32(o.ID)              // no model
+	_ = int32(g.ID % 16)         // a part
+	_ = float64(int64(g.ID) / 2) // a part
+}
+
+func readers(id types.Snowflake) {
+	_ = datatypes.JSONArrayQuery("readers").Contains(id) // want `Contains compares a number, and a JSON column holds a types.Snowflake as a string: .*use id.String\(\)`
+	_ = datatypes.JSONArrayQuery("readers").Contains(id.String())
+	_ = datatypes.JSONArrayQuery("readers").Contains(7)
+}

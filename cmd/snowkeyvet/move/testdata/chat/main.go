@@ -1,0 +1,31 @@
+package main
+
+import (
+	"gorm.io/gorm"
+
+	"example.com/chat/gen"
+	"example.com/chat/model"
+)
+
+func main() {
+	db, err := gorm.Open("chat.db")
+	if err != nil {
+		panic(err)
+	}
+	if err := db.AutoMigrate(&model.User{}, model.Channel{}); err != nil {
+		panic(err)
+	}
+	var channels []*model.Channel
+	db.Find(&channels)
+	db.Create(&model.Token{Text: "t"})
+	_ = gorm.G[model.Room](db)
+	use(db, model.Settings{ID: 1, Port: 80})
+}
+
+func use(db *gorm.DB, s model.Settings) {
+	var user model.User
+	db.First(&user, s.ID)
+	narrow := int32(user.Id)
+	_ = gen.Reply{ID: narrow}
+	_ = int32(s.Port)
+}
