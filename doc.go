@@ -40,4 +40,6 @@
 // pgxcopy, otelsnowkey, the commands, redislease, etcdlease and zklease are modules of their own, so
 // that what they need does not become a requirement of every user. The README shows how the packages go
 // together, and the folder examples has whole programs.
+//
+// This package is stable.
 package snowkey

@@ -60,4 +60,6 @@
 //
 // The package imports only the standard library and package types, does no I/O and starts no
 // goroutine. Its only package variable is the list of this process's generators.
+//
+// This package is stable.
 package core

@@ -75,4 +75,6 @@
 // [CreatedBetween], [NewerThan], [PageBefore] and their siblings select rows by the primary
 // key alone. Package schemacheck compares models with stored tables, and [UseRowIDs] makes
 // the tables of SQLite faster.
+//
+// This package is stable.
 package gormplugin

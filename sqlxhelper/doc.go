@@ -43,4 +43,6 @@
 // The driver name identifies SQLite, PostgreSQL, MySQL and MariaDB; [RegisterDriver] adds names.
 // Names of tables and columns are quoted and therefore exact: on PostgreSQL, "Orders" is not the
 // table orders. docs/sqlx.md has recipes, limits, and what happens when a condition does not hold.
+//
+// This package is stable.
 package sqlxhelper

@@ -49,4 +49,6 @@
 // methods that store into their receiver are as safe as an assignment. docs/types.md lists what
 // gin, echo, gqlgen, bun, ent, sqlc, go-redis, CBOR, MessagePack, viper and JSON schemas do with
 // the types.
+//
+// This package is stable.
 package types

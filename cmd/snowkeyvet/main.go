@@ -11,6 +11,8 @@
 //
 // # Moving a program
 //
+// This is experimental: what -move edits may change.
+//
 //	snowkeyvet -move ./...         # what would change, and what is left to do
 //	snowkeyvet -move -fix ./...    # change it, and print what is left
 //

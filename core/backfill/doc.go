@@ -42,4 +42,6 @@
 //     Keys refuses another order within a batch.
 //   - Stored keys stay. Computing them anew gives the same keys only for the same rows, and while a
 //     program still adds rows of the past, they are not.
+//
+// This package is experimental.
 package backfill

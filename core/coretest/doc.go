@@ -34,4 +34,6 @@
 // Import the package only in files that end in _test.go, because it imports package testing.
 // The keys of a [Generator] repeat in the next process, so never store them in a database that
 // is kept.
+//
+// This package is stable.
 package coretest

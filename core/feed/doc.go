@@ -53,4 +53,6 @@
 //   - SQLite 3.35 or newer.
 //
 // Databases that only speak one of these protocols are not supported.
+//
+// This package is experimental.
 package feed

@@ -20,7 +20,8 @@ const (
 	MySQL      = dialect.MySQL // and MariaDB
 )
 
-// The dialects of warehouses, to which tables are copied. Only [New] accepts them.
+// The dialects of warehouses, to which tables are copied. Only [New] accepts them. They are
+// experimental.
 const (
 	DuckDB     = dialect.DuckDB
 	ClickHouse = dialect.ClickHouse

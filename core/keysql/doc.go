@@ -28,4 +28,6 @@
 //   - The column must hold keys of the layout. Other numbers, such as those of an old counter,
 //     give parts without meaning, and NULL or an error where their time is beyond what the
 //     database can represent.
+//
+// This package is stable.
 package keysql

@@ -67,4 +67,6 @@
 // Close the generator with a context that is still live, such as context.WithoutCancel with a
 // timeout of 5 s. A released number is free at once; that of a process that crashed, or that
 // could not reach the store, is busy for up to a window, so there must be spare numbers.
+//
+// This package is stable.
 package lease

@@ -40,6 +40,8 @@ import (
 //     the same name that starts before the next mark runs until then, and one that is cut off runs
 //     until it no longer is. Processes that end within a minute and a half make no marks.
 //   - An operator takes a number from a region only when all its processes have ended.
+//
+// Region is experimental.
 type Region struct {
 	// Name names the region, in 1..40 of the characters a-z A-Z 0-9 . _ -. It never changes.
 	// The region's own store keeps it and refuses every other, because a process that gives

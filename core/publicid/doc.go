@@ -55,4 +55,6 @@
 // To change the secret, add the new one at the end in every process, since each has to read what any
 // other writes, and then move it to the front. Remove the old one when its texts may stop working. If
 // it became known, that is at once: whoever has it reads the keys, and writes texts of any.
+//
+// This package is stable.
 package publicid

@@ -43,4 +43,6 @@
 // [Spread] takes ranges from several databases that share a stride and have an offset each, so
 // that the failure of one leaves the others working. [Restride] changes the stride while
 // programs run.
+//
+// This package is stable.
 package segment

@@ -25,7 +25,7 @@ type Freezer interface {
 //
 // Restride first freezes every row, so that no more numbers are given out and the greatest one
 // that any row can have given is known, and then moves each row above it. If it fails halfway,
-// rows stay frozen; run it again with the same databases.
+// rows stay frozen; run it again with the same databases. Restride is experimental.
 func Restride(ctx context.Context, tag string, stride int64, rows ...Freezer) error {
 	if err := checkTag(tag); err != nil {
 		return err

@@ -26,7 +26,7 @@ const (
 // 0, 1 and 2. No number then belongs to two of them. A database that is unreachable costs no
 // numbers and no wait; it is tried again after a second and, if it stays unreachable, once a
 // minute. The log of an Allocator says when a database fails and when it is back, and [Stats]
-// has an entry for each.
+// has an entry for each. Spread is experimental.
 //
 // Numbers still increase: each range is above all numbers that this Store has returned, and the
 // row that it comes from is raised to there, which leaves gaps in a database that lags behind.

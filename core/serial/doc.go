@@ -36,4 +36,6 @@
 // The rules of a zone come from the machine's time-zone database and change when governments
 // change them. A later database can give a later key another text, and refuse a text that an
 // earlier one wrote. UTC and zones of [time.FixedZone] do not change.
+//
+// This package is experimental.
 package serial

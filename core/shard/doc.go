@@ -24,4 +24,6 @@
 // A page is read from each database at another moment. A row that was being written then can have a key
 // within a page that was read; [github.com/snowkey/snowkey/core/feed] reads each database without missing
 // one. A Map that is out of date leads to the rows as the old database has them.
+//
+// This package is experimental.
 package shard

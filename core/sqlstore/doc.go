@@ -8,4 +8,6 @@
 //
 // Each Store has a method CreateTables, which creates the tables that are missing, and a method
 // Statements, which returns the statements for those who run their migrations themselves.
+//
+// This package is stable.
 package sqlstore

@@ -41,4 +41,6 @@
 //     while no program writes to the tables. Then call Check again.
 //   - On MySQL, foreign keys of tables in other databases than the models' are not looked up.
 //     MySQL then refuses the change with error 1833.
+//
+// This package is stable.
 package schemacheck

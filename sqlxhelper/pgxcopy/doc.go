@@ -19,4 +19,6 @@
 // transaction is open. But pgx looks for a pgx.QueryRewriter among the arguments of a query, and
 // passes it the *pgx.Conn of the transaction, which is about to run the query. The rewriter
 // copies, and returns a query that does nothing.
+//
+// This package is stable.
 package pgxcopy

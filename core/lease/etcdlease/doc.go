@@ -68,4 +68,6 @@
 // writes one, with its record; those of more than 300 epochs ago are deleted. If none of these
 // is free it reads all. The first claim in a block makes keys for up to 63 more rows. A renewal
 // and a release take two round trips as well.
+//
+// This package is experimental.
 package etcdlease

@@ -2,6 +2,8 @@
 // is for their users. A store either implements [Register], rows that change only by
 // compare-and-swap, from which [Over] makes a [Store], or implements Store itself. Package
 // leasetest certifies both.
+//
+// This package is experimental.
 package leasestore
 
 import (

@@ -30,4 +30,6 @@
 // by a call that does not return.
 //
 // [Memory] is a store in memory, for tests and simulations.
+//
+// This package is experimental.
 package leasetest

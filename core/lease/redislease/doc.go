@@ -83,4 +83,6 @@
 // about 2 ms with 1,024 rows and 150 ms with 65,536; give a large space more rows than it needs.
 // To remove a namespace, stop its processes, wait until every limit has passed, and delete its
 // keys together.
+//
+// This package is stable.
 package redislease

@@ -65,4 +65,6 @@
 // that is longer than the reserved window stops the IDs, and the Store logs a warning. Give the
 // Store a pool of its own, and on SQLite a file of its own too, since SQLite has one writer at a
 // time in each file.
+//
+// This package is stable.
 package sqllease

@@ -57,4 +57,6 @@
 // transaction that writes the row; one in 25 deletes the oldest of more than 125 records, for which
 // nobody waits. The first claims in a datacenter
 // make its znodes, 128 in each transaction.
+//
+// This package is experimental.
 package zklease

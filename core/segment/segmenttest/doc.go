@@ -21,4 +21,6 @@
 // absence.
 //
 // [Memory] forgets its rows when the process ends. Use it in tests only.
+//
+// This package is experimental.
 package segmenttest

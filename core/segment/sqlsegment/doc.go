@@ -32,4 +32,6 @@
 // The table has the columns of Meituan's Leaf, with the same meaning, and three more. After the
 // statements of [Store.AlterLeaf] an existing leaf_alloc can be used, also while servers of Leaf
 // still run.
+//
+// This package is stable.
 package sqlsegment

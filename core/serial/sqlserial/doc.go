@@ -42,4 +42,6 @@
 //     given again; Store.Raise leaves out those that are on paper.
 //   - On SQLite the tables are in the same file as the rows, and Define and ClosePeriod run
 //     outside of the caller's transactions, whose lock they would wait for.
+//
+// This package is experimental.
 package sqlserial
