@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -27,12 +28,16 @@ const dbVariable = "SNOWKEY_DB"
 
 var errNoDatabase = errors.New("no database: want -db, or " + dbVariable + " in the environment")
 
+// keyword matches the beginning of a connection string of libpq that is no URL.
+var keyword = regexp.MustCompile(`^\s*\w+\s*=`)
+
 const wantURL = "want a URL such as postgres://user@host/database, mysql://user@host/database or sqlite:path/of/file"
 
 // A location is what -db names, without a connection.
 type location struct {
 	*url.URL
 	password string
+	keywords string // of libpq, as in "host=db dbname=shop", which the URL is made of
 }
 
 // locate returns what -db or its variable names. No error of it repeats the text, which may have
@@ -41,6 +46,14 @@ func (o *options) locate() (location, error) {
 	text := cmp.Or(o.db, os.Getenv(dbVariable))
 	if text == "" {
 		return location{}, usageError{errNoDatabase}
+	}
+	if keyword.MatchString(text) {
+		config, err := pgx.ParseConfig(text)
+		if err != nil {
+			return location{}, usagef("-db: %w", errors.Unwrap(err)) // which does not repeat the text
+		}
+		u := &url.URL{Scheme: "postgres", User: url.User(config.User), Host: config.Host, Path: "/" + config.Database}
+		return location{u, config.Password, text}, nil
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" {
@@ -112,7 +125,7 @@ func (o *options) open(ctx context.Context) (*database, error) {
 	}
 	switch d.dialect {
 	case keysql.PostgreSQL:
-		config, err := pgx.ParseConfig(l.URL.String())
+		config, err := pgx.ParseConfig(cmp.Or(l.keywords, l.URL.String()))
 		if err != nil {
 			return nil, usageError{l.hide(errors.Unwrap(err))} // which does not repeat the URL
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"database/sql"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
@@ -519,4 +521,28 @@ func TestALayoutThatTheLeasesDoNotHaveIsRefused(t *testing.T) {
 			t.Errorf("the layout of the leases = %s, %d", bad, code)
 		}
 	})
+}
+
+// -db takes the keywords of libpq, too.
+func TestKeywordsOfLibpqNameADatabase(t *testing.T) {
+	onDatabases(t, func(t *testing.T, d testDB) {
+		u, err := url.Parse(d.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		password, _ := u.User.Password()
+		keywords := fmt.Sprintf("host='%s' dbname=%s user=%s password='%s'", u.Hostname(), strings.TrimPrefix(u.Path, "/"), u.User.Username(), cmp.Or(password, "any"))
+		if u.Port() != "" {
+			keywords += " port=" + u.Port()
+		}
+		got := openURL(t, keywords)
+		if name := got.text(t, "SELECT current_database()"); name != strings.TrimPrefix(u.Path, "/") || got.dialect != keysql.PostgreSQL {
+			t.Errorf("-db %q opens %s; want %s", keywords, name, u.Path)
+		}
+		for _, bad := range []string{"host=127.0.0.1 port=x password=hidden", "host=127.0.0.1 port=1 password=hidden connect_timeout=1"} {
+			if _, err := (&options{db: bad}).open(t.Context()); err == nil || strings.Contains(err.Error(), "hidden") {
+				t.Errorf("-db %q = %v; want an error without the password", bad, err)
+			}
+		}
+	}, "PostgreSQL")
 }

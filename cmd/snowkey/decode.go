@@ -43,6 +43,9 @@ A bad key is reported on standard error, with the number of its line, and the ot
 			}
 		}
 		if len(args) == 0 {
+			if isTerminal(os.Stdin) {
+				_, _ = fmt.Fprintln(os.Stderr, "snowkey: type keys, each on a line; Ctrl-D ends")
+			}
 			err = lines(ctx, os.Stdin, out, func(number int, text string, err error) error {
 				return d.decode(fmt.Sprintf("line %d: ", number), text, err)
 			})

@@ -19,7 +19,7 @@ import (
 var doctor = command{
 	name:    "doctor",
 	summary: "say what is wrong with keys, their tables, leases and clocks",
-	args:    "[table.column | segment:tag=table.column | serial:series=table.column | key ...]",
+	args:    "[table.column | table | segment:tag=table.column | serial:series=table.column | key ...]",
 	most:    math.MaxInt,
 	flags:   "db leases table namespace layout bits epoch unit full json",
 	text: `Looks for what makes keys repeat, fail or mislead, and says of each finding how it is mended. It only reads. -db names PostgreSQL, MySQL, MariaDB or the file of SQLite that has the tables.
@@ -28,7 +28,7 @@ var doctor = command{
     snowkey doctor -db mysql://shop@db/shop -leases redis://cache orders.id
     snowkey doctor -db postgres://shop@db/shop segment:tickets=tickets.id serial:invoices=invoices.number
 
-It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the file that snowkey.Open makes beside one of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. Of a column of keys it looks at the type, at the smallest and the greatest key, whether a unique index keeps them apart, or else which keys several rows have, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
+It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the file that snowkey.Open makes beside one of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. A table without a column stands for its primary key. Of a column of keys it looks at the type, at the smallest and the greatest key, whether a unique index keeps them apart, or else which keys several rows have, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
 
 A key, in any form that decode reads, is asked about after a database has refused it as a duplicate, or when a row looks strange: who made it, in how many rows of the columns it is, and which mistakes make such a pair, the likeliest first.
 
@@ -83,6 +83,8 @@ type countedColumn struct {
 	keyColumn
 }
 
+var tableName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+
 var countedName = regexp.MustCompile(`^(segment|serial):([^=]+)=(.*)$`)
 
 func (e *examination) read(args []string) error {
@@ -93,6 +95,10 @@ func (e *examination) read(args []string) error {
 		}
 		if key, err := read(arg); err == nil {
 			e.keys = append(e.keys, key)
+			continue
+		}
+		if kind == "" && tableName.MatchString(column) {
+			e.columns = append(e.columns, keyColumn{column, column, ""}) // which its primary key names
 			continue
 		}
 		if !columnName.MatchString(column) {
@@ -135,7 +141,14 @@ func (e *examination) run(ctx context.Context) error {
 		defer func() { _ = l.close() }()
 	}
 	checks := []check{{"clock", e.clocks}, {"leases", e.lookAtLeases}}
-	for _, c := range e.columns {
+	for i, c := range e.columns {
+		if c.column == "" {
+			if c.column, err = e.primaryKey(ctx, c.table); err != nil {
+				return err
+			}
+			c.name = c.table + "." + c.column
+			e.columns[i] = c
+		}
 		checks = append(checks, check{c.name, func(ctx context.Context) error { return e.column(ctx, c) }})
 	}
 	for _, c := range e.counted {
@@ -185,9 +198,14 @@ func (e *examination) find(s severity, where, reason, mend string) error {
 	if e.json {
 		return e.writeRows(e.out, "severity where reason mend", []any{s.String(), where, reason, mend})
 	}
-	text := fmt.Sprintf("%-8s %s: %s\n", s, where, reason)
+	const indent = "         "
+	text := fmt.Sprintf("%-8s ", s) + strings.TrimPrefix(wrap(where+": "+reason, indent), indent)
 	for line := range strings.Lines(mend) {
-		text += "         " + strings.TrimRight(line, "\n") + "\n"
+		if strings.HasPrefix(line, "  ") { // a statement or a command, which somebody copies
+			text += indent + strings.TrimRight(line, "\n") + "\n"
+		} else {
+			text += wrap(line, indent)
+		}
 	}
 	_, err := e.out.WriteString(text)
 	return cmp.Or(err, e.out.Flush())

@@ -89,6 +89,34 @@ func (e *examination) unique(ctx context.Context, c keyColumn) error {
 		fmt.Sprintf("Make it the primary key, or give it an index.\n  CREATE UNIQUE INDEX %s ON %s (%s);", e.d.dialect.Quote(name+"_"+c.column+"_key"), table, column))
 }
 
+// primaryKey returns the column that is the primary key of a table.
+func (e *examination) primaryKey(ctx context.Context, table string) (string, error) {
+	rows, err := e.d.QueryContext(ctx, map[keysql.Dialect]string{
+		keysql.PostgreSQL: "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey) WHERE i.indrelid = to_regclass(quote_ident($1)) AND i.indisprimary",
+		keysql.MySQL:      "SELECT column_name FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = ? AND index_name = 'PRIMARY'",
+		keysql.SQLite:     "SELECT name FROM pragma_table_info(?) WHERE pk > 0",
+	}[e.d.dialect], table)
+	if err != nil {
+		return "", e.d.hide(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return "", e.d.hide(err)
+		}
+		all = append(all, name)
+	}
+	if err := rows.Err(); err != nil {
+		return "", e.d.hide(err)
+	}
+	if len(all) != 1 {
+		return "", usagef("table %s: its primary key has %d columns, or it is not there: want a column such as %[1]s.id", table, len(all))
+	}
+	return all[0], nil
+}
+
 // A named table is one whose name is not that of its model.
 type namedTable struct {
 	schema.NamingStrategy

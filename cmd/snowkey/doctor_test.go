@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -452,4 +453,40 @@ func TestDoctorFindsKeysThatNoIndexKeepsApart(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestDoctorFindsTheKeyOfATable(t *testing.T) {
+	onDatabases(t, func(t *testing.T, d testDB) {
+		d.exec(t, "CREATE TABLE authors (author BIGINT NOT NULL PRIMARY KEY)", "INSERT INTO authors VALUES (-5)",
+			"CREATE TABLE pairs (a BIGINT NOT NULL, b BIGINT NOT NULL, PRIMARY KEY (a, b))")
+		if out, bad, code := d.on(t, "snowkey doctor authors", ""); code != 2 || !strings.Contains(out, "authors.author: there is the key -5") {
+			t.Errorf("doctor authors = %s, %s, %d; want what is wrong with authors.author", out, bad, code)
+		}
+		for table, columns := range map[string]string{"pairs": "2 columns", "absent": "0 columns"} {
+			if out, bad, code := d.on(t, "snowkey doctor "+table, ""); code != 2 || out != "" || !strings.Contains(bad, columns) || !strings.Contains(bad, table+".id") {
+				t.Errorf("doctor %s = %s, %s, %d; want a table with one column as its key", table, out, bad, code)
+			}
+		}
+	})
+}
+
+// Statements and commands are copied, so that their lines stay whole.
+func TestDoctorWrapsWordsAndNoStatement(t *testing.T) {
+	var out strings.Builder
+	e := &examination{options: &options{}, out: bufio.NewWriter(&out)}
+	words, statement := strings.Repeat("word ", 40), "  SELECT "+strings.Repeat("a, ", 40)+"b FROM t;"
+	if err := e.find(sick, "t.id", words, words+"\n"+statement); err != nil {
+		t.Fatal(err)
+	}
+	whole := 0
+	for line := range strings.Lines(out.String()) {
+		if strings.Contains(line, statement) {
+			whole++
+		} else if len(line) > 80 {
+			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
+	}
+	if whole != 1 || !strings.HasPrefix(out.String(), "error    t.id: word") || strings.Count(out.String(), "word") != 80 {
+		t.Errorf("find writes\n%s\nwant every word, and the statement on one line", out.String())
+	}
 }

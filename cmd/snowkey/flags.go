@@ -54,7 +54,8 @@ func (o *options) flags(c command) *flag.FlagSet {
 	o.layout = choice[core.Layout]{names: []string{"default", "twitter", "discord", "mastodon", "instagram", "javascript"},
 		values: []core.Layout{core.Default(), core.Twitter(), core.Discord(), core.Mastodon(), core.Instagram(), core.JavaScript()}}
 	o.dialect = choice[keysql.Dialect]{names: []string{"postgresql", "mysql", "mariadb", "sqlite", "duckdb", "clickhouse", "bigquery"},
-		values: []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL, keysql.MySQL, keysql.SQLite, keysql.DuckDB, keysql.ClickHouse, keysql.BigQuery}}
+		values: []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL, keysql.MySQL, keysql.SQLite, keysql.DuckDB, keysql.ClickHouse, keysql.BigQuery},
+		also:   map[string]string{"postgres": "postgresql", "sqlite3": "sqlite"}}
 	o.every = choice[keysql.Period]{names: []string{"hour", "day", "week", "month", "year"},
 		values: []keysql.Period{keysql.Hour, keysql.Day, keysql.Week, keysql.Month, keysql.Year}}
 	o.form = choice[form]{values: forms}
@@ -69,13 +70,13 @@ func (o *options) flags(c command) *flag.FlagSet {
 	all.DurationVar(&o.unit, "unit", 0, "`length` of a tick, in place of the layout's, such as 10ms")
 	all.Var(&o.form, "form", "`name` of the form of the keys")
 	all.Func("zone", "`name` of the time zone, such as Europe/Berlin, or Local for that of this machine", o.setZone)
-	all.BoolVar(&o.json, "json", false, "write each key as an object of JSON, on a line")
+	all.BoolVar(&o.json, "json", false, "write objects of JSON, each on a line")
 	all.StringVar(&o.worker, "worker", "", "`number` of the worker, which no other running program may have")
 	all.Int64Var(&o.datacenter, "datacenter", 0, "`number` of the datacenter")
 	all.Var(&o.dialect, "dialect", "`name` of the database that the SQL is for")
 	all.Var(&o.every, "every", "`length` of a partition, in the time zone")
 	all.StringVar(&o.column, "column", "id", "`name` of the column of keys, such as orders.id, in place of id")
-	all.StringVar(&o.db, "db", "", "`URL` of the database, such as postgres://user@host/database, mysql://user@host/database or sqlite:path; "+dbVariable+" in the environment says the same, and shows no password in a list of processes")
+	all.StringVar(&o.db, "db", "", "`URL` of the database, such as postgres://user@host/database, mysql://user@host/database or sqlite:path, or what psql takes, such as 'host=db dbname=shop'; "+dbVariable+" in the environment says the same, and shows no password in a list of processes")
 	all.StringVar(&o.table, "table", "", "`name` of the table, with its schema, or on Redis, etcd and ZooKeeper of the prefix of the keys, if it is not the usual one")
 	all.StringVar(&o.namespace, "namespace", "", "`name` of the namespace, if there are several")
 	all.StringVar(&o.reason, "reason", "", "`text` that says why, for people")
@@ -107,6 +108,7 @@ func (o *options) flags(c command) *flag.FlagSet {
 type choice[T any] struct {
 	names  []string
 	values []T
+	also   map[string]string // other names of some
 	chosen bool
 	value  T
 }
@@ -115,6 +117,9 @@ func (c *choice[T]) String() string    { return "" }
 func (c *choice[T]) choices() []string { return c.names }
 
 func (c *choice[T]) Set(name string) error {
+	if other, ok := c.also[name]; ok {
+		name = other
+	}
 	at := slices.Index(c.names, name)
 	if at < 0 {
 		return errors.New("want one of " + strings.Join(c.names, ", "))

@@ -74,7 +74,7 @@ func FuzzReadTime(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if from, until, err := readTime(text, zone); err == nil && until.Before(from) {
+		if from, until, err := readTime(text, time.Now().In(zone)); err == nil && until.Before(from) {
 			t.Errorf("readTime(%q) = %v, %v; want no end before the beginning", text, from, until)
 		}
 	})

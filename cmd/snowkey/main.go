@@ -87,10 +87,13 @@ func complain(err error) { _, _ = fmt.Fprintln(os.Stderr, "snowkey:", err) }
 // run runs the command that the first argument names.
 func run(ctx context.Context, out *bufio.Writer, args []string) error {
 	if len(args) == 0 {
-		return usagef("no command: want one of %s", names())
-	}
-	if args[0] == "-h" || args[0] == "-help" || args[0] == "--help" {
 		args = []string{help.name}
+	}
+	switch args[0] {
+	case "-h", "-help", "--help":
+		args = []string{help.name}
+	case "-version", "--version":
+		args = []string{version.name}
 	}
 	c, err := find(args[0])
 	if err != nil {
@@ -136,7 +139,33 @@ func find(name string) (command, error) {
 			return c, nil
 		}
 	}
+	for _, c := range commands {
+		if distance(name, c.name) <= 2 {
+			return command{}, usagef("unknown command %.64q: did you mean %s?", name, c.name)
+		}
+	}
 	return command{}, usagef("unknown command %.64q: want one of %s", name, names())
+}
+
+// distance returns how many letters have to be added, removed or replaced to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		before := row[0] // of the row before, one to the left
+		row[0] = i + 1
+		for j := range b {
+			replaced := before
+			if a[i] != b[j] {
+				replaced++
+			}
+			before = row[j+1]
+			row[j+1] = min(replaced, before+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 func names() string {

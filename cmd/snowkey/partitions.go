@@ -59,9 +59,9 @@ A run that ends in the middle says what was done, and the same command goes on. 
 		switch word {
 		case "maintain":
 		case "":
-			from, until, err = spanOf(args[1:], zone)
+			from, until, err = spanOf(args[1:], time.Now().In(zone))
 		default:
-			from, until, err = readTime(args[1], zone)
+			from, until, err = readTime(args[1], time.Now().In(zone))
 		}
 		if err != nil {
 			return usageError{err}

@@ -133,7 +133,7 @@ const workerColumns = "namespace datacenter worker state from until in renewed f
 func shown(s leasestore.Space, row leasestore.Row, now leasestore.Millis) (state string, cells []any) {
 	from, until, in, renewed := "", stamp(row.Until.Time()), "", ""
 	if at, ok := row.Written(); ok {
-		renewed = stamp(at)
+		renewed = stamp(at.UTC())
 	}
 	switch {
 	case row.Retired() && ofRegions(s):
@@ -173,7 +173,7 @@ func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker
 		for _, row := range rows {
 			state, cells := shown(s, row, now)
 			counts[state]++
-			if row.Worker == worker || worker < 0 && (state != "unused" || o.json) {
+			if row.Worker == worker || worker < 0 && state != "unused" {
 				all = append(all, cells)
 			}
 		}
@@ -286,7 +286,7 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 		question = ""
 	case alive(row, now) && !o.live:
 		at, _ := row.Written()
-		return fmt.Errorf("%s was renewed at %s by %q, which is less than a window ago, so that its process lives: stop that process, and the number is free; -live ends its lease all the same", name, stamp(at), row.Holder)
+		return fmt.Errorf("%s was renewed at %s by %q, which is less than a window ago, so that its process lives: stop that process, and the number is free; -live ends its lease all the same", name, stamp(at.UTC()), row.Holder)
 	case o.above == "" && state == "reserved":
 		return fmt.Errorf("nobody holds %s, whose reserved time ends at %s: wait until then; only for a time far ahead there is -above", name, until)
 	case o.above == "":
