@@ -30,6 +30,7 @@ import (
 //     pool, through the *sqlx.Tx that BeginTxx returned. On PostgreSQL a call also begins one
 //     for a single statement if its rows have keys already and the pool is not sqlx's own:
 //     *sql.DB may send the statement twice, and a duplicate key could be its own.
+//   - [Within] makes a transaction of any handle that is inside one, whatever its methods are.
 type DB interface {
 	sqlx.ExtContext
 	sqlx.PreparerContext
@@ -61,6 +62,9 @@ type conn struct {
 
 // connect returns the conn of db.
 func connect(db DB) (conn, error) {
+	if w, ok := db.(within); ok {
+		return w.connect()
+	}
 	c := conn{db: db}
 	var tx bool
 	for _, layer := range layers(db) {
@@ -85,14 +89,19 @@ func connect(db DB) (conn, error) {
 	case c.pool != nil && tx:
 		return conn{}, fmt.Errorf("%w: %T has BeginTxx like a pool, and Commit and Rollback like a transaction", ErrDB, db)
 	case c.pool == nil && !tx:
-		return conn{}, fmt.Errorf("%w: %T is neither a pool nor a transaction; embed *sqlx.DB or *sqlx.Tx, or add the method BeginTxx, or Commit and Rollback, or Unwrap() sqlxhelper.DB", ErrDB, db)
+		return conn{}, fmt.Errorf("%w: %T is neither a pool nor a transaction; embed *sqlx.DB or *sqlx.Tx, or add the method BeginTxx, or Commit and Rollback; if it is always inside a transaction, pass sqlxhelper.Within(db)", ErrDB, db)
 	}
-	if c.mapper == nil {
-		// The default mapper of package sqlx, which is not accessible otherwise. It is made
-		// anew after a change of sqlx.NameMapper.
-		c.mapper = sqlx.NewDb(nil, "").Mapper
-	}
+	c.mapper = mapperOr(c.mapper)
 	return c, nil
+}
+
+// mapperOr returns m or, if it is nil, the default mapper of package sqlx, which is not accessible
+// otherwise. It is made anew after a change of sqlx.NameMapper.
+func mapperOr(m *reflectx.Mapper) *reflectx.Mapper {
+	if m == nil {
+		m = sqlx.NewDb(nil, "").Mapper
+	}
+	return m
 }
 
 // maxLayers bounds how many layers of a handle are unwrapped, because a handle may wrap itself.

@@ -120,7 +120,7 @@ func TestHandlesThatCannotBeToldApartAreAnError(t *testing.T) {
 		"EmbeddedNilPool":      {&struct{ *sqlx.DB }{}, "embeds a nil pointer"},
 		"HeldNil":              {loop{nilTx}, "nil *sqlx.Tx"},
 		"HoldsNothing":         {loop{}, "neither"},
-		"HoldsWithoutSayingIt": {struct{ sqlxhelper.DB }{db}, "Unwrap"},
+		"HoldsWithoutSayingIt": {struct{ sqlxhelper.DB }{db}, "sqlxhelper.Within"},
 		"NilWrapper":           {(*loop)(nil), "nil *sqlxhelper_test.loop"},
 		"HoldsItself":          {itself, "neither"},
 		"NilMapper":            {&sqlx.DB{DB: db.DB}, "Mapper"},

@@ -179,7 +179,13 @@ func watch(r *outcome.Record, fn func(*sqlx.Tx) error) func(outcome.Tx) error {
 // recordOf returns the record of the InTx in whose transaction db inserts, or nil. db has
 // passed connect.
 func recordOf(db DB) *outcome.Record {
-	for _, layer := range layers(db) {
+	all := layers(db)
+	if w, ok := db.(within); ok {
+		if inner, ok := w.ExtContext.(DB); ok {
+			all = layers(inner)
+		}
+	}
+	for _, layer := range all {
 		// *sqlx.Tx has the method, and so has a type that embeds it.
 		tx, ok := layer.(interface{ Unsafe() *sqlx.Tx })
 		if !ok {

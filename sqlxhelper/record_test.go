@@ -24,7 +24,7 @@ func TestRecordIsFoundThroughTheLayersOfAHandle(t *testing.T) {
 	tx, want := &sqlx.Tx{Tx: &sql.Tx{}}, &outcome.Record{}
 	watched.Store(tx.Tx, want)
 	defer watched.Delete(tx.Tx)
-	for _, db := range []DB{tx, tx.Unsafe(), embedding{tx}, &embedding{tx}, embeddingTwo{&embedding{tx}}, holding{tx}, holding{holding{embedding{tx}}}} {
+	for _, db := range []DB{tx, tx.Unsafe(), embedding{tx}, &embedding{tx}, embeddingTwo{&embedding{tx}}, holding{tx}, holding{holding{embedding{tx}}}, Within(tx), Within(holding{embedding{tx}})} {
 		if got := recordOf(db); got != want {
 			t.Errorf("recordOf(%T) = %p; want %p", db, got, want)
 		}

@@ -97,6 +97,9 @@ func (f *fullChunk) close() {
 
 // prepares reports whether to prepare a statement that is sent more than once.
 func (w *writer) prepares(ctx context.Context, s session) bool {
+	if cannotPrepare(s.db) {
+		return false
+	}
 	if !w.dialect.inlines {
 		return w.dialect.prepares
 	}
