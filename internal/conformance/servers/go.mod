@@ -27,6 +27,7 @@ require (
 	github.com/snowkey/snowkey/sqlxhelper/pgxcopy v0.0.0-00010101000000-000000000000
 	go.etcd.io/etcd/client/v3 v3.5.21
 	go.uber.org/zap v1.17.0
+	gorm.io/datatypes v1.2.7
 	gorm.io/driver/mysql v1.6.0
 	gorm.io/driver/postgres v1.6.3
 	gorm.io/driver/sqlite v1.6.0
