@@ -128,8 +128,9 @@ func (m *memory) learn(name string, t *pgtext.Table, err error) {
 	}
 }
 
-// ErrTableChanged means that a COPY has sent rows in the form of column types that the table no
-// longer has. Nothing of the call is stored, and the next call reads the types again.
+// ErrTableChanged means that rows were sent in the form of column types that the table no longer
+// has: by a COPY, or by several statements in a row while the table was altered again and again.
+// Nothing of the call is stored, and the next call reads the types again.
 var ErrTableChanged = errors.New("sqlxhelper: table was altered")
 
 // unchanged returns nil if the table of a COPY is still the one that was read. In the binary
@@ -157,9 +158,10 @@ func (w *writer) unchanged(ctx context.Context, s session, l *load, t *pgtext.Ta
 // of a table that is temporary or was created or altered in the same transaction. A Helper is
 // therefore for one database and one search_path.
 //
-// Call Describe again if a column changes its type while the program runs, or if the table gets
-// rules or row level security. Otherwise PostgreSQL converts values of the old type, and COPY,
-// which cannot, fails with an error that matches [ErrTableChanged].
+// If a column has changed its type since, PostgreSQL refuses the first statement with many rows;
+// the call reads the types again and sends its rows once more. A COPY fails with an error that
+// matches [ErrTableChanged], or with one of the server. Call Describe again if the table gets rules
+// or row level security while the program runs.
 //
 // table is written as in [Helper.Insert]. Errors match [ErrDB], [ErrDriver], [ErrName] or, if
 // there is no such table, [ErrArgument], or wrap the error of the database. They leave a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -20,13 +21,27 @@ import (
 )
 
 // pairUnnest is the only statement for many rows of pair.
-const pairUnnest = `INSERT INTO "t" ("id", "n") SELECT unnest($1::bigint[]), unnest($2::integer[])`
+var pairUnnest = `INSERT INTO "t" ("id", "n") SELECT unnest($1::bigint[]), unnest($2::integer[])` + guard("n", 23)
+
+// guard is the condition by which the server checks the types of the table t, with a second column
+// besides the key.
+func guard(column string, oid int) string {
+	return fmt.Sprintf(` WHERE CAST(CASE WHEN CAST(pg_catalog.to_regclass('"t"') AS oid) = 4711`+
+		` AND CAST(pg_catalog.pg_typeof((CAST(NULL AS public.t))."id") AS oid) = 20`+
+		` AND CAST(pg_catalog.pg_typeof((CAST(NULL AS public.t))."%s") AS oid) = %d`+
+		` THEN '1' ELSE 'snowkey: the table was altered' END AS integer) = 1`, column, oid)
+}
+
+// described is the answer to the query for the types of a table.
+func described() *sqlmock.Rows {
+	return sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts", "table", "name"})
+}
 
 // expectDescribe expects that table t is asked for, and says that it has the
 // columns of pair.
 func expectDescribe(mock sqlmock.Sqlmock) {
 	mock.ExpectQuery(sqlxhelper.DescribeText).WithArgs(`"t"`, sqlmock.AnyArg(), sqlmock.AnyArg()).WillReturnRows(
-		sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"}).AddRow("id", "bigint", 20, false, true, true, true).AddRow("n", "integer", 23, false, true, true, true))
+		described().AddRow("id", "bigint", 20, false, true, true, true, 4711, "public.t").AddRow("n", "integer", 23, false, true, true, true, 4711, "public.t"))
 }
 
 func TestManyRowsOnPostgresAreArrays(t *testing.T) {
@@ -68,6 +83,29 @@ func TestTypesAreReadAgainAfterAnError(t *testing.T) {
 	}
 }
 
+// The first statement after the change is refused by the guard, and the call reads the types and
+// sends its rows again.
+func TestRowsAreSentAgainWithTheTypesOfAnAlteredTable(t *testing.T) {
+	db, mock := newMock(t)
+	h := newHelper(sqlxhelper.PostgreSQL)
+	refused := errors.New(`invalid input syntax for type integer: "snowkey: the table was altered"`)
+	expectDescribe(mock)
+	mock.ExpectExec(pairUnnest).WillReturnResult(done(11))
+	mock.ExpectExec(pairUnnest).WillReturnError(refused)
+	mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(described().AddRow("id", "bigint", 20, false, true, true, true, 4711, "public.t").AddRow("n", "bigint", 20, false, true, true, true, 4711, "public.t"))
+	mock.ExpectExec(`INSERT INTO "t" ("id", "n") SELECT unnest($1::bigint[]), unnest($2::bigint[])` + guard("n", 20)).WillReturnResult(done(11))
+	if err := errors.Join(h.InsertMany(ctx, db, "t", make([]pair, 11)), h.InsertMany(ctx, db, "t", make([]pair, 11))); err != nil {
+		t.Errorf("InsertMany() = %v; want nil", err)
+	}
+	for range 9 { // it is altered after each look
+		expectDescribe(mock)
+		mock.ExpectExec(pairUnnest).WillReturnError(refused)
+	}
+	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", make([]pair, 11)); !errors.Is(err, sqlxhelper.ErrTableChanged) || !errors.Is(err, refused) {
+		t.Errorf("InsertMany() = %v; want ErrTableChanged", err)
+	}
+}
+
 // lib/pq sends nine digits, which the server rounds. COPY has six here.
 func TestManyRowsOfADriverThatDoesNotCutTimesAreArraysWithAllDigits(t *testing.T) {
 	type at struct {
@@ -75,9 +113,9 @@ func TestManyRowsOfADriverThatDoesNotCutTimesAreArraysWithAllDigits(t *testing.T
 		At time.Time `db:"at"`
 	}
 	db, mock := newMock(t)
-	mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"}).
-		AddRow("id", "bigint", 20, false, true, true, false).AddRow("at", "timestamp with time zone", 1184, false, true, true, false))
-	mock.ExpectExec(`INSERT INTO "t" ("id", "at") SELECT unnest($1::bigint[]), unnest($2::timestamp with time zone[])`).
+	mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(described().
+		AddRow("id", "bigint", 20, false, true, true, false, 4711, "public.t").AddRow("at", "timestamp with time zone", 1184, false, true, true, false, 4711, "public.t"))
+	mock.ExpectExec(`INSERT INTO "t" ("id", "at") SELECT unnest($1::bigint[]), unnest($2::timestamp with time zone[])`+guard("at", 1184)).
 		WithArgs(sqlmock.AnyArg(), `{"2024-02-29 00:00:00.123456789+00"`+strings.Repeat(`,"2024-02-29 00:00:00.123456789+00"`, 10)+`}`).WillReturnResult(done(11))
 	rows := slices.Repeat([]at{{At: time.Date(2024, 2, 29, 0, 0, 0, 123456789, time.UTC)}}, 11)
 	if err := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(&fakeCopier{}, 11)).InsertMany(ctx, db, "t", rows); err != nil {
@@ -288,10 +326,10 @@ func TestChunksOfArraysAreBoundedInBytes(t *testing.T) {
 		rows[i].N = strings.Repeat("x", 1<<18)
 	}
 	mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(
-		sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"}).AddRow("id", "bigint", 20, false, true, true, true).AddRow("n", "text", 25, false, true, true, true))
+		described().AddRow("id", "bigint", 20, false, true, true, true, 4711, "public.t").AddRow("n", "text", 25, false, true, true, true, 4711, "public.t"))
 	mock.ExpectBegin()
 	for n := 50; n > 0; n -= 8 {
-		mock.ExpectExec(`INSERT INTO "t" ("id", "n") SELECT unnest($1::bigint[]), unnest($2::text[])`).WillReturnResult(done(int64(min(n, 8))))
+		mock.ExpectExec(`INSERT INTO "t" ("id", "n") SELECT unnest($1::bigint[]), unnest($2::text[])` + guard("n", 25)).WillReturnResult(done(int64(min(n, 8))))
 	}
 	mock.ExpectCommit()
 	if err := newHelper(sqlxhelper.PostgreSQL).InsertMany(ctx, db, "t", rows); err != nil {
@@ -401,14 +439,11 @@ func TestCopyGoesFromBinaryToTextToValues(t *testing.T) {
 func TestCopyIntoATableThatWasAlteredIsUndone(t *testing.T) {
 	db, mock := newMock(t)
 	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.WithCopy(&fakeCopier{}, 20))
-	described := func() *sqlmock.Rows {
-		return sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"})
-	}
 	for _, now := range []*sqlmock.Rows{
-		described().AddRow("id", "bigint", 20, false, true, true, true).AddRow("n", "real", 700, false, true, true, true),
+		described().AddRow("id", "bigint", 20, false, true, true, true, 4711, "public.t").AddRow("n", "real", 700, false, true, true, true, 4711, "public.t"),
 		described(),
 		// It has row level security now.
-		described().AddRow("id", "bigint", 20, false, false, true, true).AddRow("n", "integer", 23, false, false, true, true),
+		described().AddRow("id", "bigint", 20, false, false, true, true, 4711, "public.t").AddRow("n", "integer", 23, false, false, true, true, 4711, "public.t"),
 	} {
 		expectDescribe(mock)
 		mock.ExpectBegin()
@@ -424,8 +459,8 @@ func TestTypesThatOthersDoNotSeeAreReadInEveryCall(t *testing.T) {
 	db, mock := newMock(t)
 	h := newHelper(sqlxhelper.PostgreSQL)
 	for _, lasts := range [][2]bool{{true, false}, {false, true}, {true, false}} {
-		mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(sqlmock.NewRows([]string{"attname", "type", "oid", "enum", "copies", "lasts", "cuts"}).
-			AddRow("id", "bigint", 20, false, true, lasts[0], true).AddRow("n", "integer", 23, false, true, lasts[1], true))
+		mock.ExpectQuery(sqlxhelper.DescribeText).WillReturnRows(described().
+			AddRow("id", "bigint", 20, false, true, lasts[0], true, 4711, "public.t").AddRow("n", "integer", 23, false, true, lasts[1], true, 4711, "public.t"))
 		mock.ExpectExec(pairUnnest).WillReturnResult(done(11))
 		if err := h.InsertMany(ctx, db, "t", make([]pair, 11)); err != nil {
 			t.Errorf("InsertMany() = %v; want nil", err)

@@ -118,11 +118,12 @@ func (u *unnest) check(_ context.Context, _ session, err error) error { return e
 // unnestText returns the statement. The calls are in the select list, where they advance
 // together, row by row; after FROM each would first be written to a table of its own, which
 // takes a fifth more time. Arrays of different lengths would silently be filled up with NULLs;
-// append makes them equal.
+// append makes them equal. The types are those of an earlier call, which the guard makes certain.
 func unnestText(l *load, encoders []encoder, t *pgtext.Table) string {
-	calls := make([]string, len(encoders))
+	calls, names := make([]string, len(encoders)), make([]string, len(encoders))
 	for i := range encoders {
-		calls[i] = "unnest($" + strconv.Itoa(i+1) + "::" + t.Columns[encoders[i].name].Name + "[])"
+		names[i] = encoders[i].name
+		calls[i] = "unnest($" + strconv.Itoa(i+1) + "::" + t.Columns[names[i]].Name + "[])"
 	}
-	return l.head + " SELECT " + strings.Join(calls, ", ") + l.tail
+	return l.head + " SELECT " + strings.Join(calls, ", ") + " WHERE " + t.Guard(PostgreSQL.Quote(l.name), names) + l.tail
 }

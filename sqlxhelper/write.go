@@ -100,6 +100,10 @@ func (w *writer) write(ctx context.Context, c conn) error {
 // blame for an error.
 func (w *writer) transact(ctx context.Context, c conn) error {
 	err := w.send(ctx, c)
+	if pgtext.Altered(err) {
+		w.stale = true
+		return fmt.Errorf("%w: %w", ErrTableChanged, err)
+	}
 	if err != nil {
 		err = w.prove(ctx, c, err)
 	}

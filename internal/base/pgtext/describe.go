@@ -3,6 +3,8 @@ package pgtext
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,6 +17,9 @@ const ManyRows = 11
 // Table all rows are sent by VALUES.
 type Table struct {
 	Columns map[string]Column
+	OID     int64
+	// Name is quoted, and has the schema.
+	Name string
 	// Copies reports that COPY does the same as INSERT. It does not with row level security,
 	// which it refuses, and in a session with another encoding, where a character may end in
 	// the byte of a backslash or a tab.
@@ -38,6 +43,7 @@ func (t *Table) Array() Format {
 type Column struct {
 	Name string // of the type, for a cast
 	Type Type
+	OID  int64 // of the type
 }
 
 // DescribeText is the query for a [Table]. Its result has no rows if the table does not exist, or
@@ -77,7 +83,8 @@ type Column struct {
 const DescribeText = `SELECT a.attname, pg_catalog.format_type(a.atttypid, -1), t.oid::bigint, t.typtype = 'e', ` +
 	`NOT c.relrowsecurity AND pg_catalog.current_setting('client_encoding') IN ('UTF8', 'SQL_ASCII'), ` +
 	`c.relpersistence <> 't' AND (pg_catalog.txid_current_if_assigned() IS NULL OR pg_catalog.age(a.xmin) > 0), ` +
-	`CAST($2 AS timestamptz) = CAST($3 AS timestamptz) ` +
+	`CAST($2 AS timestamptz) = CAST($3 AS timestamptz), c.oid::bigint, ` +
+	`(SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_namespace n WHERE n.oid = c.relnamespace) ` +
 	`FROM pg_catalog.pg_class c ` +
 	`JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid ` +
 	`JOIN pg_catalog.pg_type t ON t.oid = a.atttypid ` +
@@ -113,11 +120,36 @@ func Describe(ctx context.Context, db DB, name string) (*Table, error) {
 		var column, typ string
 		var oid int64
 		var enum, lasts bool
-		if err := rows.Scan(&column, &typ, &oid, &enum, &t.Copies, &lasts, &t.CutsTimes); err != nil {
+		if err := rows.Scan(&column, &typ, &oid, &enum, &t.Copies, &lasts, &t.CutsTimes, &t.OID, &t.Name); err != nil {
 			return nil, err
 		}
 		t.Lasts = t.Lasts && lasts
-		t.Columns[column] = Column{typ, TypeOf(oid, enum)}
+		t.Columns[column] = Column{typ, TypeOf(oid, enum), oid}
 	}
 	return t, rows.Err()
 }
+
+// altered is what the server says when a Guard does not hold.
+const altered = "snowkey: the table was altered"
+
+// Guard returns a condition for a statement that casts to the types of t and inserts into the table
+// called name, which is quoted where SQL requires it. It is true if the name still leads to t, and
+// the columns still have those types; otherwise the server refuses the statement, with an error
+// that matches [Altered].
+//
+// Without it, a value would be converted by a type that the column no longer has: date keeps no
+// time of day, timestamp no zone, and char no spaces at the end. To read the types once more before
+// each statement would cost a query, and prove less: they may change between the two, and a
+// transaction that has a snapshot reads the catalog as it was. The server looks up the type of
+// (NULL::t).c while it holds the lock for the insert, as it does for the insert itself, and a
+// table exchanged for another one of its name has another OID.
+func (t *Table) Guard(name string, columns []string) string {
+	conditions := []string{fmt.Sprintf("CAST(pg_catalog.to_regclass('%s') AS oid) = %d", strings.ReplaceAll(name, "'", "''"), t.OID)}
+	for _, c := range columns {
+		conditions = append(conditions, fmt.Sprintf(`CAST(pg_catalog.pg_typeof((CAST(NULL AS %s))."%s") AS oid) = %d`, t.Name, c, t.Columns[c].OID))
+	}
+	return "CAST(CASE WHEN " + strings.Join(conditions, " AND ") + " THEN '1' ELSE '" + altered + "' END AS integer) = 1"
+}
+
+// Altered reports whether err, the error of a statement, comes from a Guard.
+func Altered(err error) bool { return err != nil && strings.Contains(err.Error(), altered) }
