@@ -21,7 +21,7 @@ var doctor = command{
 	summary: "say what is wrong with keys, their tables, leases and clocks",
 	args:    "[table.column | table | segment:tag=table.column | serial:series=table.column | key ...]",
 	most:    math.MaxInt,
-	flags:   "db leases table namespace layout bits epoch unit full json",
+	flags:   "db leases table namespace layout bits epoch unit full all json",
 	text: `Looks for what makes keys repeat, fail or mislead, and says of each finding how it is mended. It only reads. -db names PostgreSQL, MySQL, MariaDB or the file of SQLite that has the tables.
 
     snowkey doctor -db postgres://shop@db/shop orders.id items.id
@@ -29,6 +29,10 @@ var doctor = command{
     snowkey doctor -db postgres://shop@db/shop segment:tickets=tickets.id serial:invoices=invoices.number
 
 It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the file that snowkey.Open makes beside one of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. A table without a column stands for its primary key. Of a column of keys it looks at the type, at the smallest and the greatest key, whether a unique index keeps them apart, or else which keys several rows have, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
+
+Before a program moves to keys of 64 bits, -all finds in all tables the primary keys that are too narrow, counted by the database, or unsigned, and the columns that foreign keys bind to them, each with its statements. Columns come before the keys to which they refer. Run the statements of the first finding, and then doctor again, because on MySQL they change what is bound together.
+
+    snowkey doctor -db postgres://shop@db/shop -all
 
 A key, in any form that decode reads, is asked about after a database has refused it as a duplicate, or when a row looks strange: who made it, in how many rows of the columns it is, and which mistakes make such a pair, the likeliest first.
 
@@ -123,7 +127,7 @@ func (e *examination) read(args []string) error {
 
 func (e *examination) run(ctx context.Context) error {
 	switch _, err := e.locate(); {
-	case errors.Is(err, errNoDatabase) && e.leases != "" && len(e.columns)+len(e.counted) == 0:
+	case errors.Is(err, errNoDatabase) && e.leases != "" && len(e.columns)+len(e.counted) == 0 && !e.all:
 	case err != nil:
 		return err
 	default:
@@ -150,6 +154,9 @@ func (e *examination) run(ctx context.Context) error {
 			e.columns[i] = c
 		}
 		checks = append(checks, check{c.name, func(ctx context.Context) error { return e.column(ctx, c) }})
+	}
+	if e.all {
+		checks = append(checks, check{"tables", e.everyKey})
 	}
 	for _, c := range e.counted {
 		at := e.segment

@@ -117,6 +117,76 @@ func (e *examination) primaryKey(ctx context.Context, table string) (string, err
 	return all[0], nil
 }
 
+// everyKeyQueries return the tables and columns of primary keys that are one integer, with "", and
+// those that a foreign key binds to one column, with the name of that one.
+var everyKeyQueries = map[keysql.Dialect]string{
+	keysql.PostgreSQL: `WITH named AS (
+	SELECT c.oid, CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE n.nspname || '.' || c.relname END AS name
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema')
+SELECT t.name, a.attname, '' FROM pg_index i JOIN named t ON t.oid = i.indrelid
+	JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+	WHERE i.indisprimary AND i.indnkeyatts = 1 AND a.atttypid::regtype::text IN ('smallint', 'integer', 'bigint')
+UNION ALL
+SELECT t.name, a.attname, r.name || '.' || b.attname FROM pg_constraint k JOIN named t ON t.oid = k.conrelid JOIN named r ON r.oid = k.confrelid
+	JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1] JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]
+	WHERE k.contype = 'f' AND cardinality(k.conkey) = 1 AND a.atttypid::regtype::text IN ('smallint', 'integer', 'bigint')
+ORDER BY 1, 2`,
+	keysql.MySQL: `SELECT s.table_name, s.column_name, '' FROM information_schema.statistics s
+	JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
+	WHERE s.table_schema = DATABASE() AND s.index_name = 'PRIMARY' AND c.data_type LIKE '%int'
+	AND NOT EXISTS (SELECT 1 FROM information_schema.statistics o WHERE o.table_schema = s.table_schema AND o.table_name = s.table_name AND o.index_name = 'PRIMARY' AND o.seq_in_index = 2)
+UNION ALL
+SELECT k.table_name, k.column_name, CONCAT(k.referenced_table_name, '.', k.referenced_column_name) FROM information_schema.key_column_usage k
+	JOIN information_schema.columns c ON c.table_schema = k.table_schema AND c.table_name = k.table_name AND c.column_name = k.column_name
+	WHERE k.table_schema = DATABASE() AND k.referenced_table_name IS NOT NULL AND c.data_type LIKE '%int'
+ORDER BY 1, 2`,
+	keysql.SQLite: `SELECT m.name, p.name, '' FROM sqlite_master m, pragma_table_info(m.name) p
+	WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' AND p.pk = 1 AND p.type LIKE '%INT%' AND (SELECT max(pk) FROM pragma_table_info(m.name)) = 1
+UNION ALL
+SELECT m.name, f."from", f."table" || COALESCE('.' || f."to", '') FROM sqlite_master m, pragma_foreign_key_list(m.name) f, pragma_table_info(m.name) p
+	WHERE m.type = 'table' AND p.name = f."from" AND p.type LIKE '%INT%'
+ORDER BY 1, 2`,
+}
+
+// everyKey looks at the types of all primary keys, and before them of what refers to them.
+func (e *examination) everyKey(ctx context.Context) error {
+	rows, err := e.d.QueryContext(ctx, everyKeyQueries[e.d.dialect])
+	if err != nil {
+		return e.d.hide(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var keys, references []keyColumn
+	for rows.Next() {
+		var c keyColumn
+		var to string
+		if err := rows.Scan(&c.table, &c.column, &to); err != nil {
+			return e.d.hide(err)
+		}
+		c.name = c.table + "." + c.column
+		if to == "" {
+			keys = append(keys, c)
+		} else {
+			c.name += ", which refers to " + to
+			references = append(references, c)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return e.d.hide(err)
+	}
+	for _, c := range references {
+		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn, schemacheck.WrongType, schemacheck.Sign); err != nil {
+			return err
+		}
+	}
+	for _, c := range keys {
+		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn, schemacheck.WrongType, schemacheck.Sign, schemacheck.Counted); err != nil {
+			return err
+		}
+	}
+	return e.find(note, "tables", fmt.Sprintf("primary keys that are one integer: %d; columns that refer to one: %d", len(keys), len(references)), "")
+}
+
 // A named table is one whose name is not that of its model.
 type namedTable struct {
 	schema.NamingStrategy
@@ -126,8 +196,8 @@ type namedTable struct {
 func (n namedTable) TableName(string) string { return n.name }
 
 // typeOf asks package schemacheck about a model that has the column as its key. The column is not
-// usable if it is missing, or not a number.
-func (e *examination) typeOf(ctx context.Context, c keyColumn) (usable bool, err error) {
+// usable if it is missing, or not a number. If problems are named, others are left out.
+func (e *examination) typeOf(ctx context.Context, c keyColumn, problems ...schemacheck.Problem) (usable bool, err error) {
 	dialector := map[keysql.Dialect]gorm.Dialector{
 		keysql.PostgreSQL: postgres.New(postgres.Config{Conn: e.d.DB}),
 		keysql.MySQL:      mysql.New(mysql.Config{Conn: e.d.DB}),
@@ -152,6 +222,9 @@ func (e *examination) typeOf(ctx context.Context, c keyColumn) (usable bool, err
 	}
 	usable = true
 	for _, f := range findings {
+		if len(problems) > 0 && !slices.Contains(problems, f.Problem) {
+			continue
+		}
 		s := warning
 		switch f.Problem {
 		case schemacheck.MissingTable, schemacheck.MissingColumn, schemacheck.WrongType:

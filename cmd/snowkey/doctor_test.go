@@ -470,6 +470,78 @@ func TestDoctorFindsTheKeyOfATable(t *testing.T) {
 	})
 }
 
+// Before a program moves, all keys and what refers to them have to be found, whatever their names
+// are. The statements are run as they are printed, the first finding at a time.
+func TestDoctorFindsEveryNarrowKeyAndWhatRefersToIt(t *testing.T) {
+	onDatabases(t, func(t *testing.T, d testDB) {
+		key, small := "INT PRIMARY KEY", "SMALLINT"
+		switch d.dialect {
+		case keysql.PostgreSQL:
+			key = "SERIAL PRIMARY KEY"
+		case keysql.MySQL:
+			key, small = "SMALLINT UNSIGNED AUTO_INCREMENT PRIMARY KEY", "SMALLINT UNSIGNED"
+		case keysql.SQLite:
+			key, small = "INTEGER PRIMARY KEY AUTOINCREMENT", "INTEGER"
+		}
+		d.exec(t, "CREATE TABLE groups_ (n "+key+")", "CREATE TABLE faces (id BIGINT PRIMARY KEY, belongs_to "+small+", seen INT, FOREIGN KEY (belongs_to) REFERENCES groups_ (n))",
+			"CREATE TABLE names (name VARCHAR(20) PRIMARY KEY, size INT)", "INSERT INTO groups_ (n) VALUES (7)", "INSERT INTO faces VALUES (1, 7, 2)")
+		found := map[string]bool{}
+		for range 10 {
+			out, bad, code := d.on(t, "snowkey doctor -json -all", "")
+			if bad != "" {
+				t.Fatal(bad)
+			}
+			var statements string
+			for line := range strings.Lines(out) {
+				var f diagnosis
+				if err := json.Unmarshal([]byte(line), &f); err != nil {
+					t.Fatal(err)
+				}
+				if f.Severity != "note" || strings.HasPrefix(f.Where, "tables") {
+					found[f.Where+": "+f.Reason] = true
+				}
+				if _, sql, ok := strings.Cut(f.Mend, "\n  "); ok && statements == "" && f.Severity != "note" {
+					statements = sql
+				}
+			}
+			if statements == "" {
+				if code != 0 && d.dialect != keysql.SQLite {
+					t.Errorf("doctor -all = %d with %s; want no error after its statements were run", code, out)
+				}
+				break
+			}
+			conn, err := d.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for statement := range strings.SplitSeq(statements, "\n  ") {
+				if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+			_ = conn.Close()
+		}
+		text := fmt.Sprint(found)
+		want := []string{"tables: primary keys that are one integer: 2; columns that refer to one: 1", "groups_.n: database counts as well"}
+		if d.dialect != keysql.SQLite { // whose INTEGER has 64 bits
+			want = append(want, "faces.belongs_to, which refers to groups_.n: column is too narrow", "groups_.n: column is too narrow")
+		}
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("doctor -all has found %s; want %q", text, part)
+			}
+		}
+		for _, part := range []string{"seen", "size"} {
+			if strings.Contains(text, part) {
+				t.Errorf("doctor -all has found %s; want nothing of the column %s", text, part)
+			}
+		}
+		if d.dialect != keysql.SQLite {
+			d.exec(t, "INSERT INTO groups_ VALUES (312345678901234567)", "INSERT INTO faces VALUES (312345678901234568, 312345678901234567, 1)")
+		}
+	})
+}
+
 // Statements and commands are copied, so that their lines stay whole.
 func TestDoctorWrapsWordsAndNoStatement(t *testing.T) {
 	var out strings.Builder
