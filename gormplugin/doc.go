@@ -50,13 +50,16 @@
 //
 //  1. The key in the field of the row that has the tag snowkey:"shard", such as an order's
 //     CustomerID, unless it is NULL. If the graph is going to set that field, the row that it
-//     will refer to counts: the parent, or a row that the field belongs to. The latter is placed
-//     first, unless it would only follow this row.
+//     will refer to counts: a row that the field belongs to, or else the parent.
 //  2. Its parent, the row in whose has-one or has-many it is, at any depth. It is the last
 //     parent if there are several, as for the foreign key.
 //  3. The row from which it was first reached by a belongs-to or a many-to-many. A join row with
 //     a key of its own follows the row that has the association.
 //  4. The context, by core.OnShard or core.OnShardOf. Without it, rows are spread evenly.
+//
+// Rows that follow each other in a circle, as an order and its new customer do by 1 and 3, are on
+// one shard: that of a parent of one of them by 2, or else that which 3 and 4 say for the row that
+// was reached first.
 //
 // Keys that are set are kept and followed, whatever their shards are. A field with the tag that
 // is 0, a row whose field and parent differ, and a root whose field and context differ, are

@@ -8,6 +8,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/internal/base/placement"
 )
 
 // Assign gives a key to every row of a graph that lacks one, and sets the foreign keys
@@ -118,7 +120,7 @@ func newGraph(ctx context.Context, db *gorm.DB, p *Plugin, planOf func(*schema.S
 		return nil, fmt.Errorf("gormplugin: the context: %w", err)
 	}
 	if g.wish = shard; !ok {
-		g.wish = nowhere
+		g.wish = placement.None
 	}
 	return g, nil
 }
@@ -165,6 +167,7 @@ func (g *graph) check() error {
 			}
 		}
 	}
+	g.resolve()
 	return g.checkShards()
 }
 
@@ -192,7 +195,7 @@ func (g *graph) assign() error {
 		g.next = ids[0].Int64() & g.plugin.mask
 		for n, m := range missing {
 			if g.plugin.shards != nil {
-				ids[n] = g.plugin.onShard(ids[n], g.shardOf(m.row, true))
+				ids[n] = g.plugin.onShard(ids[n], g.shard(m.row))
 			}
 			fields := g.rows[m.row].fields
 			g.remember(m.column.field, fields)

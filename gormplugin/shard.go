@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/snowkey/snowkey/internal/base/placement"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -20,9 +21,6 @@ const (
 	shardTag   = "snowkey"
 	shardValue = "shard"
 )
-
-// nowhere is the shard of a row of which no shard is known.
-const nowhere = -1
 
 // planShard sets the columns of p that say on which shard a row is. It returns what is wrong
 // with the tag.
@@ -58,12 +56,14 @@ func (k policy) planShard(s *schema.Schema, p *plan) (wrong []error) {
 	return wrong
 }
 
-// The placing of a graph says on which shards its rows are. It is empty without shards.
+// A placing says on which shards the rows of a graph are. It is empty without shards.
 type placing struct {
-	wish   int64   // the shard that the context asks for, or nowhere
-	places []place // of each row
+	wish   int64 // the shard that the context asks for, or placement.None
+	ways   []way // to each row
+	leads  []placement.Row
+	spots  []placement.Spot
+	chosen []int64 // by Spot.Of, the shards that were chosen; nil before the first
 	next   int64   // the shard to choose next
-	trail  []int   // the rows on the way of shardOf
 	update bool    // the rows of the statement are stored already
 	owner  *column // in join rows of a many-to-many: the foreign key of the row that has it
 
@@ -73,38 +73,36 @@ type placing struct {
 	first *selection // of what the statement saves; nil for all
 }
 
-// A place is what the shard of a row depends on, beside the row and the way to it.
-type place struct {
-	parent    int       // the row whose has-one or has-many it is in, or -1
-	by        *relation // that association
-	target    int       // the row that its tagged field is going to refer to, or -1
-	shard     int64     // for a row without a key: what was chosen for it, or nowhere
-	onTrail   bool
+// A way is what the walk knows of a row beside the first way to it.
+type way struct {
+	parent    int        // the row whose has-one or has-many it is in, or -1
+	by        *relation  // that association
+	target    int        // the row that its tagged field is going to refer to, or -1
 	selection *selection // of what is saved with it; nil for all
 }
 
-// place notes a way r to row i.
-func (g *graph) place(i int, r graphRow) {
-	if i == len(g.places) {
+// meet notes a way r to row i.
+func (g *graph) meet(i int, r graphRow) {
+	if i == len(g.ways) {
 		s := g.first
 		if r.by != nil {
-			s = g.places[r.from].selection.below(g.db, r.by)
+			s = g.ways[r.from].selection.below(g.db, r.by)
 		}
-		g.places = append(g.places, place{parent: -1, target: -1, shard: nowhere, selection: s})
+		g.ways = append(g.ways, way{parent: -1, target: -1, selection: s})
 	}
 	switch {
 	case r.by == nil:
 	case r.by.Type == schema.HasOne, r.by.Type == schema.HasMany:
 		// The last parent wins, as it does for the foreign key.
-		g.places[i].parent, g.places[i].by = r.from, r.by
+		g.ways[i].parent, g.ways[i].by = r.from, r.by
 	case r.by.placed:
-		g.places[r.from].target = i
+		g.ways[r.from].target = i
 	}
 }
 
 // saves reports whether the association rel is saved with row i.
 func (g *graph) saves(i int, rel *relation) bool {
-	return g.places == nil || g.places[i].selection == nil || g.places[i].selection.writes(rel.Name)
+	return g.ways == nil || g.ways[i].selection == nil || g.ways[i].selection.writes(rel.Name)
 }
 
 // below returns what is saved of the rows in rel, as GORM passes it on.
@@ -132,10 +130,10 @@ func (s *selection) below(db *gorm.DB, rel *relation) *selection {
 	return &next
 }
 
-// shardIn returns the shard of the key that r has in c, or nowhere if there is none.
+// shardIn returns the shard of the key that r has in c, or placement.None if there is none.
 func (p *Plugin) shardIn(ctx context.Context, c *column, r row) int64 {
 	if c == nil {
-		return nowhere
+		return placement.None
 	}
 	v := c.get(ctx, r)
 	id := types.Snowflake(v.number)
@@ -143,7 +141,7 @@ func (p *Plugin) shardIn(ctx context.Context, c *column, r row) int64 {
 		id, _ = types.Parse(v.text)
 	}
 	if id <= 0 {
-		return nowhere
+		return placement.None
 	}
 	return id.Int64() & p.mask
 }
@@ -161,82 +159,92 @@ func rowOf(v reflect.Value) row {
 	return row{fields: v}
 }
 
-// lead returns the shard of row i if the row says it, or else the row that it follows, or -1.
-// This is the rule of the package comment.
-func (g *graph) lead(i int) (shard int64, leader int) {
-	m, p := g.rows[i].model.plan, &g.places[i]
-	if s := g.shardIn(i, m.key); s != nowhere {
-		return s, -1
+// lead returns on what the shard of row i depends, by the values that the rows have now.
+func (g *graph) lead(i int) placement.Row {
+	m, w := g.rows[i].model.plan, &g.ways[i]
+	if shard := g.shardIn(i, m.key); shard != placement.None {
+		return placement.At(shard)
 	}
-	if p.target >= 0 && g.leads(p.target, i) {
-		return nowhere, p.target
+	r := placement.Row{Shard: placement.None, Target: w.target, Parent: w.parent, From: g.rows[i].from, Wish: placement.None}
+	switch {
+	case w.target < 0 && !w.inherits():
+		r.Shard = g.shardIn(i, m.shard)
+	case w.target >= 0 && w.inherits():
+		r.Parent = -1 // a belongs-to wins the field, and this row is not the parent's
 	}
-	if p.target < 0 && !p.inherits() {
-		if s := g.shardIn(i, m.shard); s != nowhere {
-			return s, -1
+	if r.From < 0 {
+		if r.Wish = g.shardIn(i, g.owner); r.Wish == placement.None {
+			r.Wish = g.wish
 		}
 	}
-	if p.parent >= 0 {
-		return nowhere, p.parent
-	}
-	return g.shardIn(i, g.owner), g.rows[i].from
+	return r
 }
 
 // inherits reports whether the tagged field is the foreign key of the parent.
-func (p *place) inherits() bool { return p.parent >= 0 && p.by.placed }
+func (w *way) inherits() bool { return w.parent >= 0 && w.by.placed }
 
-// leads reports whether row t, which the tagged field of row i is going to refer to, does not
-// just follow row i itself.
-func (g *graph) leads(t, i int) bool {
-	m, p, from := g.rows[t].model.plan, &g.places[t], g.rows[t].from
-	if p.parent >= 0 {
-		from = p.parent
+// resolve finds the spots of the rows.
+func (g *graph) resolve() {
+	if g.plugin.shards == nil {
+		return
 	}
-	return from != i || p.target >= 0 || g.shardIn(t, m.key) != nowhere || g.shardIn(t, m.shard) != nowhere
+	g.leads = slices.Grow(g.leads[:0], len(g.rows))
+	for i := range g.rows {
+		g.leads = append(g.leads, g.lead(i))
+	}
+	g.spots = placement.Resolve(g.leads)
 }
 
-// shardOf returns the shard of row i. A row that follows no other is on the shard that the
-// context asks for. If it asks for none, shardOf chooses the next one for it, and remembers it
-// for those that follow; or, without choose, returns a number below nowhere that only they have.
+// moved reports whether row i may be elsewhere than [graph.resolve] has found, because a row that
+// it follows turned out to be stored, or a hook has set a field.
+func (g *graph) moved(i int) bool {
+	is, was := g.lead(i), &g.leads[i]
+	if is.Shard != was.Shard && is.Shard != g.known(i) {
+		return true
+	}
+	for _, l := range [...]int{was.Target, was.Parent, was.From} {
+		if l < 0 {
+			continue
+		}
+		if shard := g.shardIn(l, g.rows[l].model.plan.key); shard != placement.None && shard != g.known(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// known returns the shard of row i, or placement.None if it is still to be chosen.
+func (g *graph) known(i int) int64 {
+	s := g.spots[i]
+	if s.Of >= 0 && g.chosen != nil {
+		return g.chosen[s.Of]
+	}
+	return s.Shard
+}
+
+// shard returns the shard of row i, and chooses one for it and those that follow it if it follows
+// no other and the context asks for none.
 //
 // Shards that are chosen follow that of the first key, each as far from the one before as those of
 // core.Generator are. The keys of these rows themselves have the rows of the graph between them, and
 // orders with 7 items would all be on one shard of 8.
-func (g *graph) shardOf(i int, choose bool) int64 {
-	g.trail = g.trail[:0]
-	shard, leader := g.lead(i)
-	for shard == nowhere {
-		p := &g.places[i]
-		g.trail, p.onTrail = append(g.trail, i), true
-		last := leader < 0 || g.places[leader].onTrail // which is a circle
-		switch {
-		case p.shard != nowhere && (last || g.shardIn(leader, g.rows[leader].model.plan.key) == nowhere):
-			shard = p.shard
-		case !last:
-			i = leader
-			shard, leader = g.lead(i)
-		case g.wish != nowhere:
-			shard = g.wish
-		case choose:
-			shard, g.next = g.next, (g.next+((g.plugin.mask+1)*5/8|1))&g.plugin.mask
-		case leader < 0:
-			shard = nowhere - 1 - int64(i)
-		default: // the same number wherever the circle is entered
-			shard = nowhere - 1 - int64(slices.Min(g.trail[slices.Index(g.trail, leader):]))
-		}
+func (g *graph) shard(i int) int64 {
+	shard, of := g.known(i), g.spots[i].Of
+	if shard != placement.None {
+		return shard
 	}
-	for _, i := range g.trail {
-		if g.places[i].onTrail = false; choose {
-			g.places[i].shard = shard
-		}
+	if g.chosen == nil {
+		g.chosen = slices.Repeat([]int64{placement.None}, len(g.spots))
 	}
+	shard, g.next = g.next, (g.next+((g.plugin.mask+1)*5/8|1))&g.plugin.mask
+	g.chosen[of] = shard
 	return shard
 }
 
 // lay returns id, which is for row r of the model s, on the shard of the row.
 func (g *graph) lay(id types.Snowflake, s *schema.Schema, r row) types.Snowflake {
 	if i, ok := g.find(s, r); ok {
-		id = g.plugin.onShard(id, g.shardOf(i, true))
+		id = g.plugin.onShard(id, g.shard(i))
 	}
 	return id
 }
@@ -257,7 +265,7 @@ func (g *graph) find(s *schema.Schema, r row) (int, bool) {
 
 // checkShards returns [ErrShard] for the first of rows whose shard is not certain.
 func (g *graph) checkShards() error {
-	for i := range g.places {
+	for i := range g.spots {
 		if err := g.checkShard(i); err != nil {
 			return err
 		}
@@ -266,43 +274,35 @@ func (g *graph) checkShards() error {
 }
 
 func (g *graph) checkShard(i int) error {
-	r, p := &g.rows[i], &g.places[i]
+	r, lead := &g.rows[i], &g.leads[i]
 	tag := r.model.plan.shard
 	fields := rowOf(r.fields)
 	if tag == nil || g.update && r.from < 0 || !slices.ContainsFunc(r.model.plan.columns, func(c column) bool { return c.empty(g.ctx, fields) }) {
 		return nil // its shard is another row's, or it gets no key
 	}
-	if p.target < 0 && !p.inherits() && g.shardIn(i, tag) == nowhere {
+	if lead.Shard == placement.None && lead.Target < 0 && !g.ways[i].inherits() {
 		if v := tag.read(g.ctx, fields); v.IsValid() && !(isNullType(v.Type()) && !v.Field(1).Bool()) {
 			return fmt.Errorf("%w: %s.%s is %v, want the key whose shard the row is on; set it, or make the field one that can be NULL", ErrShard, g.path(*r), tag.field.Name, v)
 		}
 	}
-	var other int64
-	child := p.parent >= 0
-	switch {
-	case child && !p.inherits():
-		other = g.shardOf(p.parent, false)
-	case !child && r.from < 0 && g.owner == nil && g.wish != nowhere:
-		other = g.wish
-	default:
-		return nil
-	}
-	shard := g.shardOf(i, false)
-	if shard == other {
-		return nil
-	}
+	other, ok := placement.Rival(g.leads, g.spots, i)
 	whose := "the context"
-	if child {
-		whose = "its parent " + g.path(g.rows[p.parent])
+	switch {
+	case !ok:
+		return nil
+	case lead.Parent >= 0:
+		whose = "its parent " + g.path(g.rows[lead.Parent])
+	case g.owner != nil:
+		return nil // a join row is where its field says, wherever its owner is
 	}
-	return fmt.Errorf("%w: %s is on %s by %s, and on %s by %s", ErrShard, g.path(*r), shardName(shard), tag.field.Name, shardName(other), whose)
+	return fmt.Errorf("%w: %s is on %s by %s, and on %s by %s", ErrShard, g.path(*r), spotName(g.spots[i]), tag.field.Name, spotName(other), whose)
 }
 
-func shardName(shard int64) string {
-	if shard < 0 {
+func spotName(s placement.Spot) string {
+	if s.Of >= 0 {
 		return "one that is still to be chosen"
 	}
-	return "shard " + strconv.FormatInt(shard, 10)
+	return "shard " + strconv.FormatInt(s.Shard, 10)
 }
 
 // A scope is what a statement leaves in its context for the statements that save associations.
@@ -379,6 +379,9 @@ func (in *installation) place(db *gorm.DB, v reflect.Value, update bool) error {
 			return err
 		}
 		if list != nil {
+			if slices.ContainsFunc(list, outer.graph.moved) {
+				outer.graph.resolve()
+			}
 			for _, i := range list {
 				if err := outer.graph.checkShard(i); err != nil {
 					return err
@@ -409,6 +412,7 @@ func (in *installation) place(db *gorm.DB, v reflect.Value, update bool) error {
 	if err := g.walk(v, stmt.Schema); err != nil {
 		return err
 	}
+	g.resolve()
 	stmt.Context = context.WithValue(stmt.Context, scopeKey{}, &scope{g, stmt.Schema})
 	return g.checkShards()
 }
@@ -446,11 +450,12 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 		if again {
 			return nil, nil
 		}
-		g.rows, g.places, g.edges = nil, nil, nil
+		g.rows, g.ways, g.edges, g.chosen = nil, nil, nil, nil
 		clear(g.at)
 		if err := g.walk(g.value, g.of); err != nil {
 			return nil, err
 		}
+		g.resolve()
 	}
 }
 
@@ -466,7 +471,7 @@ func (c *creation) follow(p *Plugin) {
 		shard := p.shardIn(ctx, c.plan.shard, r)
 		for k := range c.columns {
 			column := &c.columns[k]
-			if is := p.shardIn(ctx, column, r); shard == nowhere || is == nowhere || is == shard {
+			if is := p.shardIn(ctx, column, r); shard == placement.None || is == placement.None || is == shard {
 				continue
 			}
 			key := column.get(ctx, r)

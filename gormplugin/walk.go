@@ -154,7 +154,7 @@ func (g *graph) add(r graphRow) (int, error) {
 		}
 	}
 	if g.plugin.shards != nil {
-		g.place(i, r)
+		g.meet(i, r)
 	}
 	return i, nil
 }

@@ -171,9 +171,10 @@ func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) 
 //  3. the row from which a belongs_to field first leads to it
 //  4. ctx, by core.OnShard; without a wish in ctx, roots are spread evenly
 //
-// The tagged field may be a foreign key that the call sets. If the row to which it refers would
-// follow the row with the tag, by 3, both are where 2 to 4 put the row with the tag. After an
-// upsert, children follow the stored row.
+// The tagged field may be a foreign key that the call sets, and then the row to which it refers
+// counts. Rows that follow each other in a circle, as an order and its new customer do by 1 and 3,
+// are on one shard: that of a parent of one of them, or else that which 3 and 4 say for the row
+// that was reached first. After an upsert, children follow the stored row.
 //
 // A tag that contradicts the parent or, for a root, ctx is an error that matches [ErrShard], as
 // is a zero key in the field. The rows of all other calls are roots.

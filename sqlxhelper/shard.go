@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/snowkey/snowkey/internal/base/placement"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -50,27 +51,14 @@ func (h *Helper) checkTag(p *plan) error {
 // because the source never returns two keys that are equal above these bits.
 type shards struct {
 	*rows
-	mask   types.Snowflake // of the bits that name the shard
-	wish   types.Snowflake // the shard for which ctx asks
-	wished bool
+	mask  types.Snowflake // of the bits that name the shard
+	wish  int64           // the shard for which ctx asks, or placement.None
+	given []int           // the rows that get their keys from the call
 
-	// By row. Without rows that have the tag, the first three are nil.
-	names  []types.Snowflake // the key in the tagged field, or 0 if there is none
-	target []int             // the row whose key the call sets in the tagged field, or -1
-	origin []int             // the row for which the source has chosen the shard, or -1: the caller did
-	keys   []types.Snowflake
-	state  []shardState
-
-	given []int // the rows that get their keys from the call
+	// By row.
+	leads []placement.Row
+	keys  []types.Snowflake
 }
-
-type shardState uint8
-
-const (
-	waiting shardState = iota
-	asking             // for the shard of another row
-	placed
-)
 
 // findShards finds what the shards of new keys depend on. Rows without relations or tags need
 // none of it.
@@ -83,31 +71,53 @@ func (r *rows) findShards(ctx context.Context, src Source, missing int) error {
 	if err != nil {
 		return fmt.Errorf("sqlxhelper: shard of the keys: %w", err)
 	}
-	s := &shards{rows: r, mask: 1<<bits - 1, wish: types.Snowflake(shard), wished: ok, given: make([]int, 0, missing)}
-	s.keys, s.state = make([]types.Snowflake, len(r.ids)), make([]shardState, len(r.ids))
+	if !ok {
+		shard = placement.None
+	}
+	s := &shards{rows: r, mask: 1<<bits - 1, wish: shard, given: make([]int, 0, missing),
+		leads: make([]placement.Row, len(r.ids)), keys: make([]types.Snowflake, len(r.ids))}
 	for i, id := range r.ids {
 		if *id == 0 {
-			s.given = append(s.given, i)
+			s.given, s.leads[i] = append(s.given, i), s.lead(i)
 		} else {
-			s.keys[i], s.state[i] = *id, placed
+			s.keys[i], s.leads[i] = *id, s.at(*id)
 		}
 	}
 	r.shards = s
 	return s.readTags()
 }
 
-// readTags reads the tagged fields of the rows without a key.
+// shard returns the shard of a key.
+func (s *shards) shard(id types.Snowflake) int64 { return int64(id & s.mask) }
+
+// at is what is known of a row with a key.
+func (s *shards) at(id types.Snowflake) placement.Row { return placement.At(s.shard(id)) }
+
+// lead returns on what the shard of a row without a key depends, but for its tag.
+func (s *shards) lead(i int) placement.Row {
+	l := placement.Row{Shard: placement.None, Target: -1, Parent: -1, From: -1, Wish: placement.None}
+	held := isRoot
+	if s.nodes != nil {
+		held, l.From = s.nodes[i].held, s.nodes[i].from
+	}
+	switch {
+	case held >= 0:
+		l.Parent = s.links[held].to
+	case held == isRoot:
+		l.Wish = s.wish
+	}
+	return l
+}
+
+// readTags adds what the tagged fields of the rows without a key say.
 func (s *shards) readTags() error {
 	if s.tables[0].plan.tagged == nil {
 		return nil
 	}
-	s.names, s.target, s.origin = make([]types.Snowflake, len(s.keys)), make([]int, len(s.keys)), make([]int, len(s.keys))
-	for i := range s.target {
-		s.target[i], s.origin[i] = -1, -1
-	}
 	for _, l := range s.links {
-		if p := s.nodes[l.from].plan; l.via.belongs && p.shard >= 0 && l.via.fk == &p.columns[p.shard] {
-			s.target[l.from] = l.to
+		p := s.nodes[l.from].plan
+		if l.via.belongs && p.shard >= 0 && l.via.fk == &p.columns[p.shard] && *s.ids[l.from] == 0 {
+			s.leads[l.from].Target = l.to
 		}
 	}
 	for _, i := range s.given {
@@ -123,7 +133,7 @@ func (s *shards) readTags() error {
 		if id <= 0 {
 			return refuse(s.path(i), ErrShard, "%s is %d, and names the shard of the row; set it to a key", c.field, id)
 		}
-		s.names[i] = id
+		s.leads[i].Shard = s.shard(id)
 	}
 	return nil
 }
@@ -133,7 +143,7 @@ func (s *shards) lay(keys []types.Snowflake) error {
 	for i, row := range s.given {
 		s.keys[row] = keys[i]
 	}
-	if err := s.place(s.given); err != nil {
+	if err := s.place(s.leads, s.given); err != nil {
 		return err
 	}
 	for i, row := range s.given {
@@ -142,126 +152,53 @@ func (s *shards) lay(keys []types.Snowflake) error {
 	return nil
 }
 
-// place puts the keys of the waiting rows on their shards.
-func (s *shards) place(waiters []int) error {
-	var asked []int // no recursion: a chain may have as many links as there are rows
-	for _, row := range waiters {
-		if s.state[row] == placed {
-			continue // another row has asked for its shard
+// place puts the keys of some rows on their shards. The source has chosen the shard of a row that
+// follows no other.
+func (s *shards) place(leads []placement.Row, given []int) error {
+	spots := placement.Resolve(leads)
+	for _, row := range given {
+		shard := types.Snowflake(spots[row].Shard)
+		if of := spots[row].Of; of >= 0 {
+			shard = s.keys[of]
 		}
-		for asked = append(asked, row); len(asked) > 0; {
-			top := asked[len(asked)-1]
-			s.state[top] = asking
-			leader := s.leader(top)
-			if leader >= 0 && s.state[leader] == waiting {
-				asked = append(asked, leader)
-				continue
-			}
-			switch {
-			case leader >= 0:
-				s.put(top, s.keys[leader])
-				if s.origin != nil {
-					s.origin[top] = s.origin[leader]
-				}
-			case s.names == nil:
-			case s.names[top] != 0:
-				s.put(top, s.names[top])
-			case !s.wished:
-				s.origin[top] = top
-			}
-			s.state[top] = placed
-			asked = asked[:len(asked)-1]
-		}
+		s.keys[row] = s.keys[row]&^s.mask | shard&s.mask
 	}
-	for _, row := range waiters {
-		if err := s.check(row); err != nil {
+	if s.tables[0].plan.tagged == nil {
+		return nil
+	}
+	for _, row := range given {
+		if err := s.check(leads, spots, row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put puts the key of a row on the shard of another key.
-func (s *shards) put(row int, like types.Snowflake) {
-	s.keys[row] = s.keys[row]&^s.mask | like&s.mask
-}
-
-// leader returns the row whose shard a row takes, or -1 if it takes that of the key in its
-// tagged field, or else keeps what the source has given.
-//
-// A row does not follow one that asks for it. That happens if its own row is the target of a
-// tag: an order is on the shard of its new customer, and a customer without a tag is where the
-// row is that leads to it. Then both are where the order would be without the tag, with the
-// first row on the way to the root that does not ask. There always is one, or the root, because
-// each row was met after the one from which it was met.
-func (s *shards) leader(row int) int {
-	if s.names != nil {
-		if s.names[row] != 0 {
-			return -1
-		}
-		if to := s.target[row]; to >= 0 && s.state[to] != asking {
-			return to
-		}
+// check refuses a row whose tag says another shard than its parent or, for a root, than ctx. A
+// shard that the source has chosen is another one even if it happens to be the same, or else one
+// call in many would pass.
+func (s *shards) check(leads []placement.Row, spots []placement.Spot, row int) error {
+	other, ok := placement.Rival(leads, spots, row)
+	if !ok {
+		return nil
 	}
-	held := s.held(row)
-	if held == isRoot {
-		return -1
+	of := "the context asks for"
+	if leads[row].Parent >= 0 {
+		of = "the parent that holds it is on"
 	}
-	if held >= 0 && s.state[s.links[held].to] != asking {
-		return s.links[held].to
-	}
-	from := s.nodes[row].from
-	for from >= 0 && s.state[from] == asking {
-		from = s.nodes[from].from
-	}
-	return from
-}
-
-// held returns what a row is held by, as a node does.
-func (s *shards) held(row int) int {
-	if s.nodes == nil {
-		return isRoot
-	}
-	return s.nodes[row].held
-}
-
-// check refuses a row whose tag says another shard than its parent or, for a root, than ctx.
-// Rows without a tag have followed these. A shard that the source has chosen is another one even if
-// it happens to be the same, or else one call in many would pass.
-func (s *shards) check(row int) error {
 	p := s.table(row).plan
-	if p.shard < 0 {
-		return nil
-	}
-	shard, other, of := s.keys[row]&s.mask, types.Snowflake(0), ""
-	own, its := -1, -1 // where the shards come from
-	switch held := s.held(row); {
-	case held >= 0:
-		parent := s.links[held].to
-		other, of = s.keys[parent]&s.mask, "the parent that holds it is on"
-		own, its = s.origin[row], s.origin[parent]
-	case held == isRoot && s.wished:
-		other, of = s.wish, "the context asks for"
-	default:
-		return nil
-	}
-	if other == shard && own == its {
-		return nil
-	}
-	const chosen = "one that the source chooses"
-	here, there := fmt.Sprint("shard ", shard), fmt.Sprint("shard ", other)
-	switch {
-	case own == its:
-	case its >= 0:
-		there = chosen
-	default:
-		here = chosen
-	}
-	key := "for a key"
-	if id := s.names[row]; id != 0 {
+	c, key := &p.columns[p.shard], "for a key"
+	if id, _ := foreignKey(c.ref(s.structs[row])); leads[row].Shard != placement.None {
 		key = id.String() + ","
 	}
-	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", p.columns[p.shard].field, key, here, of, there)
+	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", c.field, key, spotName(spots[row]), of, spotName(other))
+}
+
+func spotName(s placement.Spot) string {
+	if s.Of >= 0 {
+		return "one that the source chooses"
+	}
+	return fmt.Sprint("shard ", s.Shard)
 }
 
 // follow puts the keys of rows that are not sent yet on the shards of the rows that they follow,
@@ -271,23 +208,22 @@ func (w *writer) follow(l *load) error {
 	if s == nil {
 		return nil
 	}
+	leads, sent := slices.Clone(s.leads), make([]bool, len(s.ids))
 	for i, id := range s.ids {
 		s.keys[i] = *id
 	}
-	for _, row := range s.given {
-		s.state[row] = waiting
-	}
 	for i := range w.loads {
-		sent := &w.loads[i]
-		for j := range sent.rows {
-			s.state[sent.index(j)] = placed
+		done := &w.loads[i]
+		for j := range done.rows {
+			row := done.index(j)
+			leads[row], sent[row] = s.at(s.keys[row]), true
 		}
-		if sent == l {
+		if done == l {
 			break
 		}
 	}
-	unsent := slices.DeleteFunc(slices.Clone(s.given), func(row int) bool { return s.state[row] == placed })
-	if err := s.place(unsent); err != nil {
+	unsent := slices.DeleteFunc(slices.Clone(s.given), func(row int) bool { return sent[row] })
+	if err := s.place(leads, unsent); err != nil {
 		return err
 	}
 	for _, row := range unsent {

@@ -93,30 +93,6 @@ type (
 	shRegion struct{ types.Model }
 )
 
-// These types have no tag, and a shop can be met before the company that holds it.
-type (
-	shReview struct {
-		types.Model
-		ShopID types.NullSnowflake `db:"shop_id"`
-		Shop   *shShop             `db:"-" snowkey:"shops,belongs_to=shop_id"`
-	}
-	shShop struct {
-		types.Model
-		CompanyID types.NullSnowflake `db:"company_id"`
-		Staff     []shStaff           `db:"-" snowkey:"staff,fk=shop_id"`
-	}
-	shStaff struct {
-		types.Model
-		ShopID    types.Snowflake     `db:"shop_id"`
-		CompanyID types.NullSnowflake `db:"company_id"`
-		Company   *shCompany          `db:"-" snowkey:"companies,belongs_to=company_id"`
-	}
-	shCompany struct {
-		types.Model
-		Shops []*shShop `db:"-" snowkey:"shops,fk=company_id"`
-	}
-)
-
 func newShardTables(t *testing.T) *sqlx.DB {
 	t.Helper()
 	db := openSQLite(t)
@@ -130,10 +106,6 @@ func newShardTables(t *testing.T) *sqlx.DB {
 		"CREATE TABLE lines (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders)",
 		"CREATE TABLE shard (id INTEGER PRIMARY KEY, line_id INTEGER REFERENCES lines)",
 		"CREATE TABLE notes (id INTEGER PRIMARY KEY, order_id INTEGER, agent_id INTEGER)",
-		"CREATE TABLE reviews (id INTEGER PRIMARY KEY, shop_id INTEGER)",
-		"CREATE TABLE shops (id INTEGER PRIMARY KEY, company_id INTEGER)",
-		"CREATE TABLE staff (id INTEGER PRIMARY KEY, shop_id INTEGER, company_id INTEGER)",
-		"CREATE TABLE companies (id INTEGER PRIMARY KEY)",
 		"CREATE TABLE invoices (id INTEGER PRIMARY KEY, order_id INTEGER)")
 	return db
 }
@@ -221,29 +193,6 @@ func TestRootsTakeTheShardOfTheContext(t *testing.T) {
 	wantChildrenOn(t, &orders[1], 2)
 }
 
-// A row that others belong to is on the shard of the first of them, and so is what it holds.
-func TestRowsToWhichOthersBelongFollowThem(t *testing.T) {
-	shared, own := &shAgent{Notes: []shNote{{}, {}}}, &shAgent{Model: types.Model{ID: keyOn(13)}, Notes: []shNote{{}}}
-	orders := []shOrder{{CustomerID: nullOn(3), Agent: shared}, {CustomerID: nullOn(4), Agent: shared}, {CustomerID: nullOn(5), Agent: own}}
-	insertOnShards(ctx, t, "orders", orders)
-	for i := range orders {
-		wantShard(t, "an order", orders[i].ID, int64(3+i))
-	}
-	wantShard(t, "the agent of both", shared.ID, 3)
-	wantShard(t, "the agent's note", shared.Notes[1].ID, 3)
-	wantShard(t, "the agent that has its key", own.ID, 13)
-	wantShard(t, "that one's note", own.Notes[0].ID, 13)
-}
-
-// Only a root has to be where the context asks.
-func TestATagGoesBeforeTheContextOfARowThatIsNoRoot(t *testing.T) {
-	o := shOrder{Agent: &shAgent{RegionID: nullOn(3), Notes: []shNote{{}}}}
-	insertOnShards(core.OnShard(ctx, 5), t, "orders", &o)
-	wantShard(t, "the order", o.ID, 5)
-	wantShard(t, "the agent", o.Agent.ID, 3)
-	wantShard(t, "the agent's note", o.Agent.Notes[0].ID, 3)
-}
-
 // The call itself sets the foreign key that has the tag, and that cannot be NULL.
 func TestATagMayBeTheForeignKeyThatTheCallSets(t *testing.T) {
 	type child struct {
@@ -278,104 +227,25 @@ func TestATagMayBeTheForeignKeyThatTheCallSets(t *testing.T) {
 
 // The tag refers to a row of the call, whose shard is not known before it has its key.
 func TestRowsFollowTheNewRowToWhichTheirTagRefers(t *testing.T) {
-	for name, test := range map[string]struct {
-		ctx      context.Context
-		customer *shCustomer
-		shard    int64
-	}{
-		"with a tag":                {ctx, &shCustomer{RegionID: nullOn(7)}, 7},
-		"with the key":              {ctx, &shCustomer{Model: types.Model{ID: keyOn(8)}}, 8},
-		"with the key and a tag":    {ctx, &shCustomer{Model: types.Model{ID: keyOn(8)}, RegionID: nullOn(7)}, 8},
-		"with a new region":         {ctx, &shCustomer{Region: &shRegion{}}, -1},
-		"with a region that is set": {ctx, &shCustomer{Region: &shRegion{types.Model{ID: keyOn(9)}}}, 9},
-		"without a tag":             {ctx, &shCustomer{}, -1},
-		"on the context's":          {core.OnShard(ctx, 4), &shCustomer{}, 4},
-		"a tag on the context's":    {core.OnShard(ctx, 4), &shCustomer{RegionID: nullOn(4)}, 4},
+	for name, customer := range map[string]*shCustomer{
+		"with a tag":                {RegionID: nullOn(7)},
+		"with the key and a tag":    {Model: types.Model{ID: keyOn(7)}, RegionID: nullOn(8)},
+		"with a region that is set": {Region: &shRegion{types.Model{ID: keyOn(7)}}},
+		"of a firm with a key":      {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			orders := []shOrder{newShOrder(), newShOrder()}
-			orders[0].Customer, orders[1].Customer = test.customer, test.customer
-			insertOnShards(test.ctx, t, "orders", orders)
-			if test.shard < 0 {
-				test.shard = shardOf(test.customer.ID)
+			orders[0].Customer, orders[1].Customer = customer, customer
+			if name == "of a firm with a key" {
+				orders[1].Firm = &shFirm{Model: types.Model{ID: keyOn(7)}, Customers: []*shCustomer{customer}}
 			}
-			wantShard(t, "the customer", test.customer.ID, test.shard)
+			insertOnShards(ctx, t, "orders", orders)
+			wantShard(t, "the customer", customer.ID, 7)
 			for i := range orders {
-				wantShard(t, "an order", orders[i].ID, test.shard)
-				wantChildrenOn(t, &orders[i], test.shard)
-			}
-			if r := test.customer.Region; r != nil {
-				wantShard(t, "the region", r.ID, test.shard)
+				wantShard(t, "an order", orders[i].ID, 7)
+				wantChildrenOn(t, &orders[i], 7)
 			}
 		})
-	}
-}
-
-// Neither may the one wait for the other forever, nor may what chance has made of one contradict
-// the parent of the other.
-func TestRowsThatFollowEachOtherAreOnTheShardOfTheirRoot(t *testing.T) {
-	t.Run("a new customer of an order in a batch", func(t *testing.T) {
-		for i := range int64(8) {
-			b := shBatch{Model: types.Model{ID: keyOn(i)}, Orders: []shOrder{newShOrder(), newShOrder()}}
-			b.Orders[0].Customer, b.Orders[1].Customer = &shCustomer{}, &shCustomer{Region: &shRegion{}}
-			insertOnShards(ctx, t, "batches", &b)
-			for j := range b.Orders {
-				wantShard(t, "the order", b.Orders[j].ID, i)
-				wantShard(t, "its customer", b.Orders[j].Customer.ID, i)
-				wantChildrenOn(t, &b.Orders[j], i)
-			}
-			wantShard(t, "the region", b.Orders[1].Customer.Region.ID, i)
-		}
-	})
-	t.Run("the customer of an order is one of its firm's", func(t *testing.T) {
-		c := &shCustomer{}
-		o := shOrder{Customer: c, Firm: &shFirm{Customers: []*shCustomer{c, {}}}}
-		insertOnShards(core.OnShard(ctx, 5), t, "orders", []*shOrder{{}, &o})
-		for what, id := range map[string]types.Snowflake{"the order": o.ID, "the customer": c.ID, "the firm": o.Firm.ID, "the other customer": o.Firm.Customers[1].ID} {
-			wantShard(t, what, id, 5)
-		}
-	})
-	t.Run("the customer is met before the order that brings its firm", func(t *testing.T) {
-		c := &shCustomer{}
-		b := shBatch{Best: c, Orders: []shOrder{{Customer: c, Firm: &shFirm{Customers: []*shCustomer{c}}}}}
-		insertOnShards(ctx, t, "batches", []*shBatch{{}, {}, {}, &b})
-		for what, id := range map[string]types.Snowflake{"the customer": c.ID, "the order": b.Orders[0].ID, "the firm": b.Orders[0].Firm.ID} {
-			wantShard(t, what, id, shardOf(b.ID))
-		}
-	})
-	t.Run("a shop is one of the company of its staff", func(t *testing.T) {
-		shop := &shShop{Staff: make([]shStaff, 1)}
-		company := &shCompany{Shops: []*shShop{{}, shop}}
-		shop.Staff[0].Company = company
-		review := shReview{Shop: shop}
-		insertOnShards(ctx, t, "reviews", []*shReview{{}, {}, &review})
-		for what, id := range map[string]types.Snowflake{"the shop": shop.ID, "its staff": shop.Staff[0].ID, "the company": company.ID, "its other shop": company.Shops[0].ID} {
-			wantShard(t, what, id, shardOf(review.ID))
-		}
-	})
-}
-
-// A tagged chain is as long as there are rows.
-func TestAChainOfTagsMayBeLong(t *testing.T) {
-	type link struct {
-		types.Model
-		NextID types.NullSnowflake `db:"next_id" snowkey:"shard"`
-		Next   *link               `db:"-" snowkey:"chain,belongs_to=next_id"`
-	}
-	first := &link{Model: types.Model{ID: keyOn(7)}}
-	for range 20000 {
-		first = &link{Next: first}
-	}
-	db := openSQLite(t)
-	execAll(t, db, "CREATE TABLE chain (id INTEGER PRIMARY KEY, next_id INTEGER)")
-	h := sqlxhelper.New(coretest.NewGenerator(coretest.Config{Layout: onShards()}))
-	if err := h.InsertGraph(ctx, db, "chain", first); err != nil {
-		t.Fatalf("InsertGraph() = %v; want nil", err)
-	}
-	for l := first; l != nil; l = l.Next {
-		if shardOf(l.ID) != 7 {
-			t.Fatalf("a link is on shard %d; want 7", shardOf(l.ID))
-		}
 	}
 }
 
@@ -472,22 +342,6 @@ func TestATagIsRefusedBelowARowThatGoesAnywhere(t *testing.T) {
 			if !errors.Is(err, sqlxhelper.ErrShard) || !strings.Contains(err.Error(), "the parent that holds it is on one that the source chooses") {
 				t.Errorf("%s on shard %d: InsertGraph() = %v; want ErrShard that says the parent may be anywhere", name, shard, err)
 			}
-		}
-	}
-}
-
-// The customer is held by a firm of the second batch, which may be anywhere. The first batch has its key.
-func TestATagThatRefersToARowThatGoesAnywhereIsRefused(t *testing.T) {
-	for shard := range int64(16) {
-		db, _ := newMock(t) // which expects no statement
-		h := sqlxhelper.New(coretest.NewGenerator(coretest.Config{Layout: onShards()}), sqlxhelper.WithDialect(sqlxhelper.PostgreSQL))
-		customer := &shCustomer{}
-		err := h.InsertGraph(ctx, db, "batches", []*shBatch{
-			{Model: types.Model{ID: keyOn(shard)}, Orders: []shOrder{{Customer: customer}}},
-			{Orders: []shOrder{{Firm: &shFirm{Customers: []*shCustomer{customer}}}}},
-		})
-		if !errors.Is(err, sqlxhelper.ErrShard) || !strings.Contains(err.Error(), "CustomerID is for a key on one that the source chooses, and the parent that holds it is on shard") {
-			t.Errorf("a batch on shard %d: InsertGraph() = %v; want ErrShard that says the customer may be anywhere", shard, err)
 		}
 	}
 }
