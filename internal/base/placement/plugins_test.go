@@ -24,7 +24,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-var graphs = flag.Int("placement.graphs", 3000, "how many random graphs both plugins place")
+var graphs = flag.Int("placement.graphs", 1000, "how many random graphs both plugins place")
 
 // The models of random graphs. The tagged field is a foreign key to a model with a tag or without
 // one, that of the parent, or none. The belongs-to fields come first, because GORM walks them
