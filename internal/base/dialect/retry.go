@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -80,14 +81,14 @@ func NotPrepared(err error) bool {
 	return said(err, func(a Answer) bool { return a.Number == notPrepared })
 }
 
-// closedStatement is the text of database/sql for a prepared statement of a transaction that it
-// has rolled back because a context has ended.
-const closedStatement = "sql: statement is closed"
+// closedTexts are the texts of database/sql for a prepared statement and for the rows of a
+// transaction that it has rolled back because a context has ended.
+var closedTexts = []string{"sql: statement is closed", "sql: Rows are closed"}
 
 // Interrupted reports whether a statement was cancelled or its connection ended before the
 // statement was done. Drivers return such errors, of many kinds, when a context ends.
 func Interrupted(err error) bool {
-	return BadConnection(err) || saidIn(err, func(_ Answer, e error) bool { return e.Error() == closedStatement }) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) ||
+	return BadConnection(err) || saidIn(err, func(_ Answer, e error) bool { return slices.Contains(closedTexts, e.Error()) }) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, net.ErrClosed) ||
 		said(err, func(a Answer) bool {
 			return a.State == "57014" || a.Number == queryInterrupted || a.primary() == sqliteInterrupt
 		})
