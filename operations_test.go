@@ -134,3 +134,23 @@ func logLine(call *ast.CallExpr) string {
 }
 
 var ending = regexp.MustCompile(`([:;.] .*|:)$`)
+
+// Two pages say what key a row takes that is inserted by hand, and the answer is one: no number that
+// a person makes up, but a key of a worker number that is set aside.
+func TestRowsByHandTakeAKeyLikeAnyOther(t *testing.T) {
+	const answer = "a key like any other"
+	for page, heading := range map[string]string{"gorm.md": "## A row by hand\n", "operations.md": "## Insert a row by hand\n"} {
+		text, err := os.ReadFile(filepath.Join("docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, section, found := strings.Cut(string(text), heading)
+		section, _, _ = strings.Cut(section, "\n## ")
+		if !found || !strings.Contains(section, answer) {
+			t.Errorf("docs/%s, %q: %q; want %q", page, strings.TrimSpace(heading), section, answer)
+		}
+		if made := regexp.MustCompile(`such as [0-9]|small number`).FindString(section); made != "" {
+			t.Errorf("docs/%s, %q: it names %q for a key; want %q", page, strings.TrimSpace(heading), made, answer)
+		}
+	}
+}

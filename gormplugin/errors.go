@@ -97,9 +97,10 @@ const (
 	// as its target, except on MySQL, which ignores the target.
 	ReasonExpression
 	// ReasonStale means that the unique values of the stored row cannot be relied on. Either
-	// no stored row has them, because the row was changed meanwhile, row level security hides it, or a trigger has changed
-	// or refused the new row. Or, on MySQL and MariaDB, the statement updates columns of
-	// unique keys, and a later row of the statement may have changed them again.
+	// no stored row has them, because the row was changed meanwhile, row level security hides
+	// it, or a trigger has changed or refused the new row. Or, on MySQL and MariaDB, the
+	// statement updates columns of unique keys, and a later row of the statement may have
+	// changed them again.
 	ReasonStale
 	// ReasonTwoRows means that the row equals one stored row in one unique key, and another
 	// stored row in another.

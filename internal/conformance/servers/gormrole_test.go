@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -10,8 +11,45 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 
+	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
+
+// An upsert meets a row that another tenant has, and that the role does not see.
+func TestGormPluginNamesRowLevelSecurityWhereItHidesTheStoredRow(t *testing.T) {
+	db := withPlugin(t, opener(t, gormTargets[1].dialector(t))(&gorm.Config{Logger: logger.Discard}))
+	must(t, db.Create(&box{Name: "hidden", Note: "theirs"}).Error)
+	role := spaceName()
+	must(t, db.Exec("CREATE ROLE "+role).Error)
+	t.Cleanup(func() {
+		must(t, db.Exec("DROP OWNED BY "+role).Error)
+		must(t, db.Exec("DROP ROLE "+role).Error)
+	})
+	for _, text := range []string{
+		"GRANT INSERT, SELECT ON boxes, things TO " + role,
+		"DO $$BEGIN EXECUTE 'GRANT USAGE ON SCHEMA ' || current_schema() || ' TO " + role + "'; END$$",
+		"ALTER TABLE boxes ENABLE ROW LEVEL SECURITY",
+		"CREATE POLICY own ON boxes USING (note = 'ours')",
+	} {
+		must(t, db.Exec(text).Error)
+	}
+	b := box{Name: "hidden", Note: "ours", Things: []thing{{Name: "a child"}}}
+	must(t, db.Connection(func(tx *gorm.DB) error {
+		tx = tx.Session(&gorm.Session{})
+		must(t, tx.Exec("SET ROLE "+role).Error)
+		err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&b).Error
+		if !errors.Is(err, gormplugin.ErrUnresolved) || !strings.Contains(err.Error(), "row level security hides the row") {
+			t.Errorf("Create() = %v; want ErrUnresolved that names row level security", err)
+		}
+		return tx.Exec("RESET ROLE").Error
+	}))
+	var boxes, things int64
+	must(t, db.Model(&box{}).Count(&boxes).Error)
+	must(t, db.Model(&thing{}).Count(&things).Error)
+	if boxes != 1 || things != 0 || b.ID != 0 {
+		t.Errorf("stored %d boxes and %d things, key in memory %d; want 1, 0 and 0", boxes, things, b.ID)
+	}
+}
 
 // What docs/gorm.md says of a role that may not read.
 func TestGormPluginNeedsSelectForStoredRowsAlone(t *testing.T) {
