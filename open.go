@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -155,13 +156,25 @@ func (c *Config) onTables(ctx context.Context, db *sql.DB, window time.Duration)
 			return nil, refused
 		}
 		if refused != nil {
-			missing.Err = refused
-			return nil, missing
+			return nil, &refusedError{missing, refused}
 		}
 		gen, err = c.leased(ctx, store, window)
 	}
 	return gen, err
 }
+
+// A refusedError says why Open could not make the table of the leases, and who can.
+type refusedError struct {
+	missing *sqlstore.TableError
+	refused error
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("snowkey: the database has no table %s of worker numbers, and did not let Open create it (%v): let a user with the right to create tables run this once, and grant SELECT, INSERT and UPDATE on it to the program\n%s;",
+		strings.Join(e.missing.Tables, ", "), e.refused, strings.Join(e.missing.Statements, ";\n"))
+}
+
+func (e *refusedError) Unwrap() []error { return []error{e.missing, e.refused} }
 
 // leased acquires a lease and makes its generator. Stores beside several SQLite files know
 // nothing of each other, so a lease may have a number that this process has already. It is held

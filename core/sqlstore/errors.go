@@ -59,7 +59,7 @@ func (e *TableError) Error() string {
 	if errors.Is(e.Kind, ErrSchema) {
 		remedy = "want the tables of"
 	}
-	return fmt.Sprintf("%v: %s: %v: %s: %s", e.Kind, strings.Join(e.Tables, ", "), e.Err, remedy, strings.Join(e.Statements, "; "))
+	return fmt.Sprintf("%v: %s: %v: %s\n%s;", e.Kind, strings.Join(e.Tables, ", "), e.Err, remedy, strings.Join(e.Statements, ";\n"))
 }
 
 // Unwrap returns Kind and Err.

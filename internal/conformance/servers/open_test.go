@@ -179,10 +179,14 @@ func TestOpenPrintsTheStatementsThatItMayNotRun(t *testing.T) {
 		if gen != nil || !errors.As(err, &missing) || !errors.Is(err, sqlstore.ErrNoTable) {
 			t.Fatalf("Open = %v, %v; want a *sqlstore.TableError", gen, err)
 		}
-		for _, part := range append([]string{"denied"}, missing.Statements...) {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("Open error = %v; want %q in it", err, part)
+		cause, statements, _ := strings.Cut(err.Error(), "\n")
+		for _, part := range []string{"snowkey: ", "denied", missing.Tables[0], "let a user with the right to create tables run this once"} {
+			if !strings.Contains(cause, part) || strings.Contains(cause, "CreateTables") {
+				t.Errorf("the first line of Open's error = %s; want %q in it, and no method of the store", cause, part)
 			}
+		}
+		if want := strings.Join(missing.Statements, ";\n") + ";"; statements != want {
+			t.Errorf("Open's error has the statements\n%s\nwant each on a line of its own\n%s", statements, want)
 		}
 	}
 	t.Run("PostgreSQL", func(t *testing.T) {
