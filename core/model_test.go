@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/worlds"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -1175,7 +1176,7 @@ func (m model) search() finding {
 	begin := m.begin()
 	m.order(&begin)
 	var (
-		seen      = newIndex(begin)
+		seen      = worlds.New(begin)
 		parent    = []int32{-1}
 		by        = []move{0}
 		next      []int32           // the worlds one move after world k are
@@ -1194,11 +1195,11 @@ func (m model) search() finding {
 		for ; parent[k] >= 0; k = int(parent[k]) {
 			path = append([]move{by[k]}, path...)
 		}
-		return finding{worlds: len(seen.worlds), broken: m.broken, schedule: m.tell(path)}
+		return finding{worlds: seen.Len(), broken: m.broken, schedule: m.tell(path)}
 	}
-	for k := 0; k < len(seen.worlds); k++ {
+	for k := 0; k < seen.Len(); k++ {
 		for _, v := range all {
-			w := seen.worlds[k]
+			w := *seen.At(k)
 			if !m.apply(&w, v) {
 				continue
 			}
@@ -1206,19 +1207,19 @@ func (m model) search() finding {
 				return broke(k, v)
 			}
 			m.order(&w)
-			to, added := seen.add(w)
+			to, added := seen.Add(w)
 			if added {
 				parent, by = append(parent, int32(k)), append(by, v)
 			}
 			next = append(next, to)
 		}
 		nextBegin = append(nextBegin, int32(len(next)))
-		m.checkLive(&seen.worlds[k], len(next) == int(nextBegin[k]), alone)
+		m.checkLive(seen.At(k), len(next) == int(nextBegin[k]), alone)
 		if m.broken != "" {
 			return broke(k)
 		}
 	}
-	f := finding{worlds: len(seen.worlds), saw: m.saw}
+	f := finding{worlds: seen.Len(), saw: m.saw}
 	if f.schedules, f.longest = walk(next, nextBegin); f.longest < 0 {
 		f.broken = live.String() + ": a schedule without an end"
 	}
@@ -1237,57 +1238,8 @@ func (m *model) order(w *world) {
 	})
 }
 
-// seed is of the hashes of worlds and goroutines.
+// seed is of the hashes of goroutines.
 var seed = maphash.MakeSeed()
-
-// An index is a list of different worlds. It is what map[world]int32 would be if
-// that did not keep each world a second time.
-type index struct {
-	worlds []world
-	slots  []slot // a power of two, at most half full
-}
-
-type slot struct {
-	hash uint32 // some bits of it
-	at   int32  // in worlds, plus one
-}
-
-func newIndex(first world) *index {
-	x := &index{slots: make([]slot, 1<<10)}
-	x.add(first)
-	return x
-}
-
-// add returns where w is in the list, after adding it if it is not there yet.
-func (x *index) add(w world) (at int32, added bool) {
-	if len(x.worlds) > len(x.slots)/2 {
-		old := x.slots
-		x.slots = make([]slot, 2*len(old))
-		for _, s := range old {
-			if s.at > 0 {
-				*x.find(s.hash, nil) = s
-			}
-		}
-	}
-	hash := uint32(maphash.Comparable(seed, w))
-	s := x.find(hash, &w)
-	if s.at > 0 {
-		return s.at - 1, false
-	}
-	x.worlds = append(x.worlds, w)
-	*s = slot{hash, int32(len(x.worlds))}
-	return s.at - 1, true
-}
-
-// find returns the slot of w, or the empty one where it belongs.
-func (x *index) find(hash uint32, w *world) *slot {
-	for k := hash; ; k++ {
-		s := &x.slots[k&uint32(len(x.slots)-1)]
-		if s.at == 0 || w != nil && s.hash == hash && x.worlds[s.at-1] == *w {
-			return s
-		}
-	}
-}
 
 // checkLive checks that each call in w can finish by itself, and if w is an end,
 // that it is a proper one.

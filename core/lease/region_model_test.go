@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/worlds"
 )
 
 // This searches every state that regions can reach within small bounds, as core/lease/model does
@@ -468,10 +469,9 @@ func (a *area) rename() {
 
 // search visits every area, the nearest first, and returns what is broken and how.
 func (m *areaModel) search() (areas, used int, broken string) {
-	seen := map[area]int32{{}: 0}
-	all, parents := []area{{}}, []int32{-1}
-	for k := 0; k < len(all); k++ {
-		a := all[k]
+	all, parents := worlds.New(area{}), []int32{-1}
+	for k := 0; k < all.Len(); k++ {
+		a := *all.At(k)
 		for _, p := range a.processes {
 			if p.uses != 0 {
 				used++
@@ -480,9 +480,8 @@ func (m *areaModel) search() (areas, used int, broken string) {
 		}
 		m.steps(&a, func(next area) {
 			next.rename()
-			if _, ok := seen[next]; !ok {
-				seen[next] = int32(len(all))
-				all, parents = append(all, next), append(parents, int32(k))
+			if _, added := all.Add(next); added {
+				parents = append(parents, int32(k))
 			}
 		})
 		if m.broken == "" {
@@ -496,16 +495,16 @@ func (m *areaModel) search() (areas, used int, broken string) {
 		moves := []string{m.broken}
 		m.telling = true
 		for i := range path[1:] {
-			m.steps(&all[path[i]], func(next area) {
+			m.steps(all.At(int(path[i])), func(next area) {
 				next.rename()
-				if next == all[path[i+1]] && len(moves) == i+1 {
+				if next == *all.At(int(path[i+1])) && len(moves) == i+1 {
 					moves = append(moves, fmt.Sprintf("%2d %s", i+1, m.said))
 				}
 			})
 		}
-		return len(all), used, strings.Join(moves, "\n")
+		return all.Len(), used, strings.Join(moves, "\n")
 	}
-	return len(all), used, ""
+	return all.Len(), used, ""
 }
 
 var large = flag.Bool("large", false, "search the large worlds of the model of regions too")

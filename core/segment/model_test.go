@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/snowkey/snowkey/internal/worlds"
 )
 
 // The model has every interleaving of the steps of an Allocator that matter for
@@ -111,29 +113,26 @@ func init() { debug.SetGCPercent(800) }
 // search goes through all states from start on. It returns how many there are, and how a
 // number is returned twice; nil: it is not.
 func search(start model, mut mutant) (states int, path []step) {
-	type state struct {
-		model
-		from int // the state before, and what led here
+	type origin struct { // the state before, and what led here
+		from int
 		step step
 	}
-	list := []state{{model: start}}
-	seen := map[model]bool{start: true}
-	for at := 0; at < len(list) && path == nil; at++ {
-		list[at].steps(mut, func(to model, s step, ok bool) {
+	list, origins := worlds.New(start), []origin{{}}
+	for at := 0; at < list.Len() && path == nil; at++ {
+		list.At(at).steps(mut, func(to model, s step, ok bool) {
 			if !ok && path == nil {
 				path = []step{s}
-				for i := at; i > 0; i = list[i].from {
-					path = append(path, list[i].step)
+				for i := at; i > 0; i = origins[i].from {
+					path = append(path, origins[i].step)
 				}
 				slices.Reverse(path)
 			}
-			if !seen[to] {
-				seen[to] = true
-				list = append(list, state{to, at, s})
+			if _, added := list.Add(to); added {
+				origins = append(origins, origin{at, s})
 			}
 		})
 	}
-	return len(list), path
+	return list.Len(), path
 }
 
 // steps calls do with each state that one step leads to.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"math/bits"
 	"runtime/debug"
@@ -17,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/worlds"
 )
 
 const (
@@ -513,10 +513,10 @@ func (f finding) String() string {
 
 // search visits every reachable world, the nearest first.
 func (m *model) search() (f finding) {
-	seen := newIndex(world{})
+	seen := worlds.New(world{})
 	parents := []int32{-1}
-	for k := 0; k < len(seen.worlds); k++ {
-		w := seen.worlds[k]
+	for k := 0; k < seen.Len(); k++ {
+		w := *seen.At(k)
 		if w.issued != 0 {
 			f.issued++
 		}
@@ -525,7 +525,7 @@ func (m *model) search() (f finding) {
 		}
 		m.steps(&w, func(next world) {
 			next.rename()
-			if _, added := seen.add(next); added {
+			if _, added := seen.Add(next); added {
 				parents = append(parents, int32(k))
 			}
 		})
@@ -537,70 +537,20 @@ func (m *model) search() (f finding) {
 			path = append(path, at)
 		}
 		slices.Reverse(path)
-		f.worlds, f.broken = len(seen.worlds), m.broken
+		f.worlds, f.broken = seen.Len(), m.broken
 		m.telling = true
 		for i := range path[1:] {
-			m.steps(&seen.worlds[path[i]], func(next world) {
+			m.steps(seen.At(int(path[i])), func(next world) {
 				next.rename()
-				if next == seen.worlds[path[i+1]] && len(f.moves) == i {
+				if next == *seen.At(int(path[i+1])) && len(f.moves) == i {
 					f.moves = append(f.moves, fmt.Sprintf("%2d %s", i+1, m.said))
 				}
 			})
 		}
 		return f
 	}
-	f.worlds = len(seen.worlds)
+	f.worlds = seen.Len()
 	return f
-}
-
-// An index is a list of different worlds. A map[world]int32 would do, but would store every
-// world a second time.
-type index struct {
-	worlds []world
-	slots  []slot // a power of two, at most half full
-	seed   maphash.Seed
-}
-
-type slot struct {
-	hash uint32 // some bits of it
-	at   int32  // in worlds, plus one
-}
-
-func newIndex(first world) *index {
-	x := &index{slots: make([]slot, 1<<10), seed: maphash.MakeSeed()}
-	x.add(first)
-	return x
-}
-
-// add returns the position of w in the list, to which it adds w if necessary.
-func (x *index) add(w world) (at int32, added bool) {
-	if len(x.worlds) > len(x.slots)/2 {
-		old := x.slots
-		x.slots = make([]slot, 2*len(old))
-		for _, s := range old {
-			if s.at > 0 {
-				*x.find(s.hash, nil) = s
-			}
-		}
-	}
-	hash := uint32(maphash.Comparable(x.seed, w))
-	s := x.find(hash, &w)
-	if s.at > 0 {
-		return s.at - 1, false
-	}
-	x.worlds = append(x.worlds, w)
-	*s = slot{hash, int32(len(x.worlds))}
-	return s.at - 1, true
-}
-
-// find returns the slot of w, or the empty one where it belongs.
-func (x *index) find(hash uint32, w *world) *slot {
-	for k := hash; ; k++ {
-		s := &x.slots[k&uint32(len(x.slots)-1)]
-		if s.at == 0 || w != nil && s.hash == hash && x.worlds[s.at-1] == *w {
-			return s
-		}
-	}
 }
 
 // The searches fill maps, and frequent garbage collection would take half of their time.
