@@ -25,7 +25,7 @@ import (
 
 func open(t *testing.T) *gorm.DB {
 	t.Helper()
-	return gormcases.OpenSQLite(t, filepath.Join(t.TempDir(), "test.db"), &gorm.Config{Logger: logger.Discard})
+	return gormcases.OpenSQLite(t, &gorm.Config{Logger: logger.Discard})
 }
 
 // one is a source of the key 1.

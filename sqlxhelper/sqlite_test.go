@@ -4,8 +4,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"path/filepath"
+	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -15,10 +16,24 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// openSQLite opens a database of the test's own, with foreign keys enforced.
+// openSQLite opens a database of the test's own, with foreign keys enforced. It is in memory, because
+// a file takes more time than the statements.
 func openSQLite(t *testing.T) *sqlx.DB {
 	t.Helper()
-	db, err := sqlx.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "test.db")+"?_foreign_keys=on&_journal_mode=WAL&_synchronous=OFF&_busy_timeout=60000&_txlock=immediate")
+	dsn := fmt.Sprintf("file:/sqlxhelper%d?vfs=memdb&_foreign_keys=on&_busy_timeout=60000&_txlock=immediate", databases.Add(1))
+	// SQLite drops the database with its last connection. keeper has one that no test closes.
+	keeper := openDSN(t, dsn)
+	if err := keeper.Ping(); err != nil {
+		t.Fatal(err)
+	}
+	return openDSN(t, dsn)
+}
+
+var databases atomic.Int64
+
+func openDSN(t *testing.T, dsn string) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.Open("sqlite3", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}

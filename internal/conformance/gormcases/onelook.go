@@ -167,7 +167,7 @@ var oneLookCases = []testCase{
 			e.must(e.db.Exec("CREATE TYPE " + e.prefix + "kind AS ENUM ('a', 'b', 'ab')"))
 		}
 		met, listed, joined := 0, 0, 0
-		for seed := *randomSeed; seed < *randomSeed+uint64(6*(*randomRuns)); seed++ {
+		for seed := *randomSeed; seed < *randomSeed+6*e.runs(); seed++ {
 			chance := rand.New(rand.NewPCG(seed, 1))
 			keys := e.wideTable(chance)
 			db := e.withPlugin(&gorm.Config{}) // it has learnt nothing of the table before

@@ -43,7 +43,7 @@ func playOracle(e *env, altered bool) {
 	e.Helper()
 	o := &oracle{env: e, altered: altered}
 	prefix := e.prefix
-	e.play(uint64(*randomRuns), statementsPerTable, func(seed uint64, steps []int) (int, error) {
+	e.play(e.runs(), statementsPerTable, func(seed uint64, steps []int) (int, error) {
 		e.prefix = fmt.Sprintf("%s%d_", prefix, o.tables)
 		o.tables++
 		return o.replay(seed, steps)

@@ -1,6 +1,7 @@
 package gormcases
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -21,7 +22,7 @@ import (
 // This package is imported by tests alone, so no other program gets the flags.
 var (
 	randomSeed  = flag.Uint64("gormcases.seed", fixedSeed, "first seed of the random operations")
-	randomRuns  = flag.Int("gormcases.runs", 2, "how many seeds to play, each on empty tables")
+	randomRuns  = flag.Int("gormcases.runs", 0, "how many seeds to play, each on empty tables; 0: 2, or 1 on SQLite")
 	randomSteps = flag.String("gormcases.steps", "", "replay: numbers of the operations of the first seed to run, with commas in between (empty: all, of every seed)")
 )
 
@@ -57,9 +58,12 @@ var propertyCases = []testCase{
 
 func (w *world) play() {
 	w.e.Helper()
-	w.e.play(uint64(*randomRuns), stepsPerRun, w.replay)
+	w.e.play(w.e.runs(), stepsPerRun, w.replay)
 	w.e.Logf("%d operations returned no error, %d returned one that was right", w.accepted, w.rejected)
 }
+
+// runs returns how many seeds a random case plays.
+func (e *env) runs() uint64 { return uint64(cmp.Or(*randomRuns, e.target.Runs, 2)) }
 
 // play replays so many seeds, each with so many steps. replay returns the first step that
 // failed.

@@ -31,6 +31,8 @@ type Target struct {
 	Returning bool
 	// Options are the plugin's options.
 	Options []gormplugin.Option
+	// Runs says how many seeds the random cases play, unless -gormcases.runs does. 0: 2.
+	Runs int
 }
 
 // Run runs the cases of the plugin on target.
