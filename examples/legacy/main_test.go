@@ -186,19 +186,35 @@ func TestProgramThatIsKilledGoesOn(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = &out, &out
 		return cmd, &out
 	}
-	for kill := range 6 {
+	left := func() int {
+		n, err := m.left(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	rng := rand.New(rand.NewPCG(1, 26))
+	for kill := range 4 { // the first before it moves a row, the others when some are moved
 		cmd, _ := program()
+		begin, moves := left(), min(kill, 1)*(1+rng.IntN(30))
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
-		_ = cmd.Process.Kill() // or it has ended
-		_ = cmd.Wait()
+		ended := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(ended) }()
+		for running := true; running && left() > begin-moves; {
+			select {
+			case <-ended: // all rows are moved
+				running = false
+			case <-time.After(time.Millisecond):
+			}
+		}
+		_ = cmd.Process.Kill()
+		<-ended
 		if got := dump(t, m.db); got != before {
 			t.Fatalf("after kill %d the rows are other than before", kill)
 		}
-		left, err := m.left(t.Context())
-		t.Logf("after kill %d, %d rows are left, %v", kill, left, err)
+		t.Logf("after kill %d, %d rows are left of %d", kill, left(), begin)
 	}
 	for range 2 {
 		cmd, out := program()
