@@ -1,5 +1,3 @@
-//go:build cgo
-
 package types_test
 
 import (
@@ -7,21 +5,15 @@ import (
 	"fmt"
 	"log"
 
-	_ "github.com/mattn/go-sqlite3"
-
 	"github.com/snowkey/snowkey/types"
 )
+
+var db *sql.DB // of any driver
 
 // An ID serves database/sql as a parameter and as a destination. A column that may be NULL takes a
 // NullSnowflake.
 func Example_databaseSQL() {
-	db, err := sql.Open("sqlite3", ":memory:")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1) // each connection has a database of its own
-	if _, err := db.Exec("CREATE TABLE categories (id INTEGER PRIMARY KEY, parent_id INTEGER)"); err != nil {
+	if _, err := db.Exec("CREATE TABLE categories (id BIGINT PRIMARY KEY, parent_id BIGINT)"); err != nil {
 		log.Fatal(err)
 	}
 	root := types.Snowflake(175928847299117063)
@@ -47,7 +39,4 @@ func Example_databaseSQL() {
 	if err := rows.Err(); err != nil {
 		log.Fatal(err)
 	}
-	// Output:
-	// 175928847299117063 NULL
-	// 175928847299117064 175928847299117063
 }
