@@ -19,7 +19,7 @@ var seed = flag.Uint64("chaos.seed", 1, "fixes what happens when in a run of cha
 // longest.
 var lasts = flag.Duration("chaos.for", shortest, "how long each run of chaos takes at least; longer than the default: all runs")
 
-const shortest = time.Second
+const shortest = time.Second / 4
 
 // longest is how long a run may go on until it has seen enough. That takes a few seconds, and more than a
 // minute beside thirty processes on two cores. A run that never does has a mistake.
@@ -71,7 +71,7 @@ func (g *group) conduct(s script) {
 				g.errorf("not enough has happened in %v for the run to mean anything: %s", longest, g.sum())
 				break
 			}
-			look = now.Add(time.Second / 2)
+			look = now.Add(min(s.lasts, time.Second) / 2)
 		}
 		if s.each != nil {
 			s.each()
@@ -83,7 +83,7 @@ func (g *group) conduct(s script) {
 	}
 	// Stopped processes go on, and return the numbers that they were about to return.
 	g.continueAll()
-	time.Sleep(time.Second / 2)
+	time.Sleep(min(s.lasts, time.Second) / 2)
 }
 
 // sum says what was done to the processes.

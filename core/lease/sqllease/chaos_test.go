@@ -1,6 +1,6 @@
 //go:build cgo && (darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd)
 
-package lease_test
+package sqllease_test
 
 import (
 	"database/sql"
@@ -20,11 +20,11 @@ import (
 // Not in TestMain, which serves all tests of this folder and should not depend on this one.
 func init() {
 	chaos.Main(chaos.Stores{Leases: map[string]chaos.Open[lease.Store]{
-		"SQLite": func(path string) (lease.Store, error) { return openSQLite(path) },
+		"SQLite": func(path string) (lease.Store, error) { return openChaos(path) },
 	}})
 }
 
-func openSQLite(path string) (*sqllease.Store, error) {
+func openChaos(path string) (*sqllease.Store, error) {
 	db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL")
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
 		t.Run("SQLite", func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "leases.db")
-			s, err := openSQLite(path)
+			s, err := openChaos(path)
 			if err != nil {
 				t.Fatal(err)
 			}
