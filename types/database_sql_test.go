@@ -49,6 +49,41 @@ func (f *fakeDB) QueryContext(_ context.Context, _ string, args []driver.NamedVa
 	return &fakeRows{rows: f.rows}, nil
 }
 
+// db is the database of the example. It stores what it is sent, in a table of two columns. A real
+// one would link SQLite into the tests of this package.
+var db = sql.OpenDB(&pairsDB{})
+
+type pairsDB struct {
+	fakeDB
+	values []driver.Value
+}
+
+func (p *pairsDB) Connect(context.Context) (driver.Conn, error) { return p, nil }
+
+func (p *pairsDB) ExecContext(_ context.Context, _ string, args []driver.NamedValue) (driver.Result, error) {
+	for _, a := range args {
+		p.values = append(p.values, a.Value)
+	}
+	return driver.RowsAffected(len(args) / 2), nil
+}
+
+func (p *pairsDB) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	return &pairRows{p.values}, nil
+}
+
+type pairRows struct{ values []driver.Value }
+
+func (p *pairRows) Columns() []string { return []string{"id", "parent_id"} }
+func (p *pairRows) Close() error      { return nil }
+
+func (p *pairRows) Next(dest []driver.Value) error {
+	if len(p.values) == 0 {
+		return io.EOF
+	}
+	p.values = p.values[copy(dest, p.values):]
+	return nil
+}
+
 type fakeRows struct {
 	rows []driver.Value
 	buf  [32]byte

@@ -1,16 +1,13 @@
 package types_test
 
 import (
-	"database/sql"
 	"fmt"
 	"log"
 
 	"github.com/snowkey/snowkey/types"
 )
 
-var db *sql.DB // of any driver
-
-// An ID serves database/sql as a parameter and as a destination. A column that may be NULL takes a
+// An ID serves database/sql as a parameter and as a destination: db is a *sql.DB. A column that may be NULL takes a
 // NullSnowflake.
 func Example_databaseSQL() {
 	if _, err := db.Exec("CREATE TABLE categories (id BIGINT PRIMARY KEY, parent_id BIGINT)"); err != nil {
@@ -39,4 +36,7 @@ func Example_databaseSQL() {
 	if err := rows.Err(); err != nil {
 		log.Fatal(err)
 	}
+	// Output:
+	// 175928847299117063 NULL
+	// 175928847299117064 175928847299117063
 }
