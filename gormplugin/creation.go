@@ -191,7 +191,7 @@ func (c *creation) dedupe() {
 // does not follow associations, because GORM creates them with statements of their own,
 // which have this callback too.
 func (in *installation) assign(db *gorm.DB) {
-	if in.plugin.shards != nil {
+	if in.plugin.supply.Sharded() {
 		in.placeCreate(db)
 	}
 	if c := in.fill(db); c != nil && c.nested {
@@ -228,7 +228,7 @@ func (c *creation) fill(p *Plugin) error {
 	}
 	g, next := graphIn(ctx, p), 0
 	if g != nil {
-		g.next = ids[0].Int64() & p.mask
+		g.first(ids[0])
 	}
 	for i := range c.rows.len() {
 		r := c.rows.at(i)

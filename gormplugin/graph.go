@@ -8,8 +8,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
-
-	"github.com/snowkey/snowkey/internal/base/placement"
 )
 
 // Assign gives a key to every row of a graph that lacks one, and sets the foreign keys
@@ -54,7 +52,7 @@ import (
 // All missing keys come from the source in one call of Fill, if it has one. After an error
 // no field of the graph has changed. The errors are:
 //
-//   - [ErrNoSource], [ErrBadKey] and the errors of the source.
+//   - [ErrNoSource], [ErrWideKey], [ErrBadKey] and the errors of the source.
 //   - [ModelError], and GORM's error for a model that it cannot parse.
 //   - gorm.ErrInvalidDB, and the error that db has already.
 //   - gorm.ErrInvalidValue for a nil pointer, or a struct or array of structs by value.
@@ -65,9 +63,9 @@ import (
 //
 // Assign is safe for concurrent use on graphs that share no row.
 func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
-	switch {
-	case p == nil || isNil(p.src):
-		return ErrNoSource
+	switch err := p.unusable(); {
+	case err != nil:
+		return err
 	case db == nil || db.Config == nil:
 		return fmt.Errorf("gormplugin: Assign: %w", gorm.ErrInvalidDB)
 	case db.Error != nil:
@@ -112,15 +110,12 @@ type graph struct {
 
 func newGraph(ctx context.Context, db *gorm.DB, p *Plugin, planOf func(*schema.Schema) *plan) (*graph, error) {
 	g := &graph{ctx: ctx, db: db, plugin: p, planOf: planOf, models: map[*schema.Schema]*graphModel{}, at: map[identity]int{}}
-	if p.shards == nil {
+	if !p.supply.Sharded() {
 		return g, nil
 	}
-	shard, ok, err := p.shards.ShardFrom(ctx)
-	if err != nil {
+	var err error
+	if g.wish, err = p.supply.Wish(ctx); err != nil {
 		return nil, fmt.Errorf("gormplugin: the context: %w", err)
-	}
-	if g.wish = shard; !ok {
-		g.wish = placement.None
 	}
 	return g, nil
 }
@@ -192,10 +187,10 @@ func (g *graph) assign() error {
 		if err != nil {
 			return fmt.Errorf("gormplugin: %d keys for a graph of %s: %w", len(missing), g.rows[0].model.schema.Name, err)
 		}
-		g.next = ids[0].Int64() & g.plugin.mask
+		g.first(ids[0])
 		for n, m := range missing {
-			if g.plugin.shards != nil {
-				ids[n] = g.plugin.onShard(ids[n], g.shard(m.row))
+			if g.plugin.supply.Sharded() {
+				ids[n] = g.plugin.supply.On(g.shard(m.row), ids[n])
 			}
 			fields := g.rows[m.row].fields
 			g.remember(m.column.field, fields)

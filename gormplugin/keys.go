@@ -32,7 +32,7 @@ type policy struct {
 
 // policy returns the policy of p on db. A nil p has no options.
 func (p *Plugin) policy(db *gorm.DB) policy {
-	return policy{p != nil && p.integers, databaseOf(db).rowIDs, p != nil && p.shards == nil}
+	return policy{p != nil && p.integers, databaseOf(db).rowIDs, p != nil && !p.supply.Sharded()}
 }
 
 // policyOf returns the policy of the plugin on db.

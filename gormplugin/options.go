@@ -1,5 +1,7 @@
 package gormplugin
 
+import "github.com/snowkey/snowkey/internal/base/supply"
+
 // An Option configures a [Plugin], in [New].
 type Option func(*config)
 
@@ -16,7 +18,7 @@ type config struct {
 // reads. If the layout has a Validate method, db.Use returns its error.
 func WithLayout(l Layout) Option {
 	return func(c *config) {
-		if !isNil(l) {
+		if !supply.IsNil(l) {
 			c.layout = l
 		}
 	}

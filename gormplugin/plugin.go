@@ -3,9 +3,10 @@ package gormplugin
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/internal/base/supply"
 )
 
 // The names of the plugin in gorm.Config.Plugins and of its callbacks.
@@ -33,9 +34,9 @@ var ErrNoAnchor = errors.New("gormplugin: callback of GORM is missing")
 // install it with db.Use. One Plugin may serve several databases, and is safe for
 // concurrent use. The zero Plugin has no source, and db.Use refuses it.
 type Plugin struct {
-	src    Source
-	shards sharder // src, if its keys have shards
-	mask   int64   // the bits of a key that are the shard
+	src     Source
+	supply  *supply.Supply // of src; nil if it is refused
+	refused error          // why
 	config
 }
 
@@ -49,12 +50,10 @@ var _ gorm.Plugin = (*Plugin)(nil)
 // [ErrNoSource].
 func New(src Source, opts ...Option) *Plugin {
 	p := &Plugin{src: src}
-	if s, ok := src.(sharder); ok && !isNil(src) && s.ShardBits() > 0 {
-		p.shards, p.mask = s, 1<<s.ShardBits()-1
-	}
 	for _, opt := range opts {
 		opt(&p.config)
 	}
+	p.supply, p.refused = supply.New(src, supply.Limit(p.integers && !p.wide))
 	return p
 }
 
@@ -67,10 +66,10 @@ func (*Plugin) Name() string { return pluginName }
 // another name, or [ErrNoAnchor] with the name of the missing callback. After an error
 // nothing is registered.
 func (p *Plugin) Initialize(db *gorm.DB) error {
-	if p == nil || isNil(p.src) {
-		return ErrNoSource
+	if err := p.unusable(); err != nil {
+		return err
 	}
-	if err := errors.Join(validate(p.layout), p.checkWidth()); err != nil {
+	if err := validate(p.layout); err != nil {
 		return err
 	}
 	create := db.Callback().Create()
@@ -89,7 +88,7 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	if p.unnest && in.database.arrays {
 		err = new(unnest).register(db)
 	}
-	if p.shards != nil {
+	if p.supply.Sharded() {
 		// An update creates associations too.
 		update := db.Callback().Update()
 		if update.Get(anchorUpdate) == nil {
@@ -129,17 +128,4 @@ func Installed(db *gorm.DB) bool {
 	}
 	_, ok := db.Plugins[pluginName].(*Plugin)
 	return ok && inPlace(db) == nil
-}
-
-// isNil reports whether value is nil or holds a nil pointer, func, map, chan or slice.
-func isNil(value any) bool {
-	if value == nil {
-		return true
-	}
-	switch v := reflect.ValueOf(value); v.Kind() {
-	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan, reflect.Slice:
-		return v.IsNil()
-	default:
-		return false
-	}
 }

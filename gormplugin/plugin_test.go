@@ -17,7 +17,6 @@ import (
 	"gorm.io/gorm/logger"
 	"gorm.io/gorm/schema"
 
-	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/conformance/gormcases"
 	"github.com/snowkey/snowkey/types"
@@ -257,61 +256,6 @@ func TestRowsAffectedIsTrustedOnlyOnKnownDialects(t *testing.T) {
 		}
 		if twice[1].ID != twice[0].ID || twice[0].ID == 0 {
 			t.Errorf("keys on %s = %d and %d; want the same and not 0", test.name, twice[0].ID, twice[1].ID)
-		}
-	}
-}
-
-// wide is a source that tells how far its keys go.
-type wide struct {
-	gormplugin.Source
-	core.Layout
-}
-
-func TestUseRefusesASourceThatIsTooWideForIntegerKeys(t *testing.T) {
-	integers, anyWidth := gormplugin.WithIntegerKeys(), gormplugin.WithWideIntegerKeys()
-	for _, test := range []struct {
-		name string
-		src  gormplugin.Source
-		opts []gormplugin.Option
-		want error
-	}{
-		{"63 bits", wide{one, core.Default()}, []gormplugin.Option{integers}, gormplugin.ErrWideKey},
-		{"53 bits", wide{one, core.JavaScript()}, []gormplugin.Option{integers}, nil},
-		{"63 bits, allowed before", wide{one, core.Default()}, []gormplugin.Option{anyWidth, integers}, nil},
-		{"63 bits, allowed alone", wide{one, core.Default()}, []gormplugin.Option{anyWidth}, nil},
-		{"63 bits without the option", wide{one, core.Default()}, nil, nil},
-		{"unknown", one, []gormplugin.Option{integers}, nil},
-	} {
-		db := open(t)
-		if err := db.Use(gormplugin.New(test.src, test.opts...)); !errors.Is(err, test.want) {
-			t.Errorf("Use with a source of %s = %v; want %v", test.name, err, test.want)
-		}
-		if got := gormplugin.Installed(db); got != (test.want == nil) {
-			t.Errorf("Installed with a source of %s = %v; want %v", test.name, got, test.want == nil)
-		}
-	}
-}
-
-func TestIntegerKeyOfMoreThan53BitsIsRefused(t *testing.T) {
-	type Row struct{ ID uint }
-	for _, test := range []struct {
-		key  types.Snowflake
-		opt  gormplugin.Option
-		want error
-	}{
-		{1<<53 - 1, gormplugin.WithIntegerKeys(), nil},
-		{1 << 53, gormplugin.WithIntegerKeys(), gormplugin.ErrWideKey},
-		{1 << 53, gormplugin.WithWideIntegerKeys(), nil},
-	} {
-		db := open(t)
-		source := gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { return test.key, nil })
-		if err := errors.Join(db.AutoMigrate(&Row{}), db.Use(gormplugin.New(source, test.opt))); err != nil {
-			t.Fatalf("set up = %v; want no error", err)
-		}
-		row := Row{}
-		err := db.Create(&row).Error
-		if !errors.Is(err, test.want) || (row.ID == 0) != (err != nil) {
-			t.Errorf("Create with the key %d = %v with key %d; want %v", test.key, err, row.ID, test.want)
 		}
 	}
 }

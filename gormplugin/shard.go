@@ -70,7 +70,7 @@ type placing struct {
 	// What was walked, to do it again.
 	value reflect.Value
 	of    *schema.Schema
-	first *selection // of what the statement saves; nil for all
+	saved *selection // by the statement; nil for all
 }
 
 // A way is what the walk knows of a row beside the first way to it.
@@ -84,7 +84,7 @@ type way struct {
 // meet notes a way r to row i.
 func (g *graph) meet(i int, r graphRow) {
 	if i == len(g.ways) {
-		s := g.first
+		s := g.saved
 		if r.by != nil {
 			s = g.ways[r.from].selection.below(g.db, r.by)
 		}
@@ -143,7 +143,7 @@ func (p *Plugin) shardIn(ctx context.Context, c *column, r row) int64 {
 	if id <= 0 {
 		return placement.None
 	}
-	return id.Int64() & p.mask
+	return p.supply.Shard(id)
 }
 
 // shardIn returns the shard of the key that row i has in c.
@@ -185,7 +185,7 @@ func (w *way) inherits() bool { return w.parent >= 0 && w.by.placed }
 
 // resolve finds the spots of the rows.
 func (g *graph) resolve() {
-	if g.plugin.shards == nil {
+	if !g.plugin.supply.Sharded() {
 		return
 	}
 	g.leads = slices.Grow(g.leads[:0], len(g.rows))
@@ -225,9 +225,8 @@ func (g *graph) known(i int) int64 {
 // shard returns the shard of row i, and chooses one for it and those that follow it if it follows
 // no other and the context asks for none.
 //
-// Shards that are chosen follow that of the first key, each as far from the one before as those of
-// core.Generator are. The keys of these rows themselves have the rows of the graph between them, and
-// orders with 7 items would all be on one shard of 8.
+// Shards that are chosen follow that of the first key in turn. The keys of these rows themselves
+// have the rows of the graph between them, and orders with 7 items would all be on one shard of 8.
 func (g *graph) shard(i int) int64 {
 	shard, of := g.known(i), g.spots[i].Of
 	if shard != placement.None {
@@ -236,15 +235,18 @@ func (g *graph) shard(i int) int64 {
 	if g.chosen == nil {
 		g.chosen = slices.Repeat([]int64{placement.None}, len(g.spots))
 	}
-	shard, g.next = g.next, (g.next+((g.plugin.mask+1)*5/8|1))&g.plugin.mask
+	shard, g.next = g.next, g.plugin.supply.Step(g.next)
 	g.chosen[of] = shard
 	return shard
 }
 
+// first begins the turn of the shards that are chosen for new keys, of which id is the first.
+func (g *graph) first(id types.Snowflake) { g.next = g.plugin.supply.Shard(id) }
+
 // lay returns id, which is for row r of the model s, on the shard of the row.
 func (g *graph) lay(id types.Snowflake, s *schema.Schema, r row) types.Snowflake {
 	if i, ok := g.find(s, r); ok {
-		id = g.plugin.onShard(id, g.shard(i))
+		id = g.plugin.supply.On(g.shard(i), id)
 	}
 	return id
 }
@@ -317,7 +319,7 @@ type scopeKey struct{}
 // graphIn returns the graph of which a statement with ctx saves rows, or nil if keys have no
 // shards.
 func graphIn(ctx context.Context, p *Plugin) *graph {
-	if p.shards == nil {
+	if !p.supply.Sharded() {
 		return nil
 	}
 	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
@@ -398,7 +400,7 @@ func (in *installation) place(db *gorm.DB, v reflect.Value, update bool) error {
 	}
 	if g.update = update; len(stmt.Selects)+len(stmt.Omits) > 0 {
 		first := selectionOf(stmt, !update)
-		g.first = &first
+		g.saved = &first
 	}
 	if outer != nil && !nested {
 		g.owner = outer.joins(stmt.Schema)
@@ -462,7 +464,7 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 // follow moves the new keys of rows to the shard of the tagged field, if that has changed since:
 // the row that it refers to was found stored, or a hook has set the field.
 func (c *creation) follow(p *Plugin) {
-	if p.shards == nil || c.plan.shard == nil || len(c.fresh) == 0 {
+	if !p.supply.Sharded() || c.plan.shard == nil || len(c.fresh) == 0 {
 		return
 	}
 	ctx := c.stmt.Context
@@ -476,7 +478,7 @@ func (c *creation) follow(p *Plugin) {
 			}
 			key := column.get(ctx, r)
 			if n := slices.IndexFunc(c.fresh, func(id types.Snowflake) bool { return column.of(id) == key }); n >= 0 {
-				c.fresh[n] = p.onShard(c.fresh[n], shard)
+				c.fresh[n] = p.supply.On(shard, c.fresh[n])
 				column.put(ctx, r, column.of(c.fresh[n]))
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/snowkey/snowkey/internal/base/keytype"
+	"github.com/snowkey/snowkey/internal/base/supply"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -40,8 +40,13 @@ type Source interface {
 // A SourceFunc is a function that serves as [Source]. A nil SourceFunc counts as no source.
 type SourceFunc func(ctx context.Context) (types.Snowflake, error)
 
-// Next calls f.
-func (f SourceFunc) Next(ctx context.Context) (types.Snowflake, error) { return f(ctx) }
+// Next calls f, or returns [ErrNoSource] if f is nil.
+func (f SourceFunc) Next(ctx context.Context) (types.Snowflake, error) {
+	if f == nil {
+		return 0, ErrNoSource
+	}
+	return f(ctx)
+}
 
 // The errors of a source, for errors.Is.
 var (
@@ -54,59 +59,27 @@ var (
 	ErrWideKey = errors.New("gormplugin: the source has keys of more than 53 bits, which JavaScript rounds where a key is a number in JSON")
 )
 
-// filler is the optional second method of a Source.
-type filler interface {
-	Fill(ctx context.Context, ids []types.Snowflake) error
-}
-
-// sharder is what a Source with shards has besides.
-type sharder interface {
-	ShardBits() int
-	ShardFrom(ctx context.Context) (shard int64, ok bool, err error)
-}
-
-// onShard returns id, a key of the source, on another shard. It is as unique as before: no two
-// keys of the source are equal above the bits of the shard, which stay as they are.
-func (p *Plugin) onShard(id types.Snowflake, shard int64) types.Snowflake {
-	return id&^types.Snowflake(p.mask) | types.Snowflake(shard)
-}
-
 // reserve returns n keys of the source, or an error and no key.
 func (p *Plugin) reserve(ctx context.Context, n int) ([]types.Snowflake, error) {
 	ids := make([]types.Snowflake, n)
-	if f, ok := p.src.(filler); ok {
-		if err := f.Fill(ctx, ids); err != nil {
-			return nil, err
-		}
-	} else {
-		for i := range ids {
-			id, err := p.src.Next(ctx)
-			if err != nil {
-				return nil, err
-			}
-			ids[i] = id
-		}
-	}
-	limit := p.limit()
-	for _, id := range ids {
-		if id <= 0 {
-			return nil, fmt.Errorf("%w: %d", ErrBadKey, id.Int64())
-		}
-		if id > limit {
-			return nil, fmt.Errorf("%w: %d", ErrWideKey, id.Int64())
-		}
+	err := p.supply.Take(ctx, ids)
+	if key := (*supply.KeyError)(nil); errors.As(err, &key) && key.Wide() {
+		return nil, fmt.Errorf("%w: %w", ErrWideKey, err)
+	} else if key != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
+	} else if err != nil {
+		return nil, err
 	}
 	return ids, nil
 }
 
-// limit returns the largest key that the options allow.
-func (c *config) limit() types.Snowflake { return keytype.Limit(c.integers && !c.wide) }
-
-// checkWidth returns [ErrWideKey] if the source will return keys that the options do not
-// allow, as far as it tells.
-func (p *Plugin) checkWidth() error {
-	if last, wide := keytype.Exceeds(p.src, p.limit()); wide {
-		return fmt.Errorf("%w: %T goes up to %d; use the layout core.JavaScript, or WithWideIntegerKeys if no JavaScript reads the keys", ErrWideKey, p.src, last.Int64())
+// unusable returns [ErrNoSource] or [ErrWideKey] if p has no source that the options allow.
+func (p *Plugin) unusable() error {
+	switch {
+	case p == nil || p.supply == nil && p.refused == nil || errors.Is(p.refused, supply.ErrNone):
+		return ErrNoSource
+	case p.refused != nil:
+		return fmt.Errorf("%w: %w", ErrWideKey, p.refused)
 	}
 	return nil
 }

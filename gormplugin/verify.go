@@ -137,7 +137,7 @@ func inPlace(db *gorm.DB) error {
 			order = append(order, code(on))
 		}
 	}
-	if p, _ := db.Plugins[pluginName].(*Plugin); p != nil && p.shards != nil && db.Callback().Update().Get(placeName) == nil {
+	if p, _ := db.Plugins[pluginName].(*Plugin); p != nil && p.supply.Sharded() && db.Callback().Update().Get(placeName) == nil {
 		return fmt.Errorf("%w any more: the callback %s was removed", ErrNotInstalled, placeName)
 	}
 	// GORM has no method that tells the order, in which the names of other plugins'

@@ -153,7 +153,7 @@ func (g *graph) add(r graphRow) (int, error) {
 			g.edges = append(g.edges, edge{first: parent, second: child, by: r.by})
 		}
 	}
-	if g.plugin.shards != nil {
+	if g.plugin.supply.Sharded() {
 		g.meet(i, r)
 	}
 	return i, nil

@@ -19,7 +19,7 @@ import (
 // For the same reason a struct behind a pointer gets its key when it is yielded, and not when
 // the chunk is sent. The keys are then taken one by one, but none is lost.
 type buffer struct {
-	src     supply
+	src     keySource
 	table   *table
 	batch   batch // with room for a chunk
 	n       int   // rows that are in it
@@ -39,7 +39,7 @@ type buffer struct {
 
 // newBuffer returns a buffer. r has the options of the call and no rows, and rows is a slice of
 // structs.
-func newBuffer(src supply, r *rows, rows reflect.Value, pointer bool) *buffer {
+func newBuffer(src keySource, r *rows, rows reflect.Value, pointer bool) *buffer {
 	t := r.tables[0]
 	b := &buffer{src: src, table: t, pointer: pointer}
 	b.batch = batch{typ: t.plan.typ, value: rows, many: true}

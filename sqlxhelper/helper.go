@@ -16,6 +16,7 @@ import (
 // Helper for each database.
 type Helper struct {
 	src    Source
+	keys   keySource // of src, under the options
 	config config
 	*memory
 	// fullChunk is shared by the chunks of one InsertSeq; nil otherwise.
@@ -36,8 +37,8 @@ type planKey struct {
 	integers bool // see WithIntegerKeys
 }
 
-// New returns a Helper that takes missing keys from src. With a nil src every row must have its
-// key, and a row without one is an error that matches [ErrSource].
+// New returns a Helper that takes missing keys from src. With a nil src, or one that holds a nil
+// pointer or func, every row must have its key, and a row without one is an error that matches [ErrSource].
 func New(src Source, opts ...Option) *Helper {
 	h := &Helper{src: src, memory: &memory{}}
 	return h.With(opts...)
@@ -55,6 +56,7 @@ func (h *Helper) With(opts ...Option) *Helper {
 	for _, o := range opts {
 		o(&changed.config)
 	}
+	changed.keys = changed.newKeySource()
 	return &changed
 }
 
@@ -216,7 +218,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err != nil || len(rows.structs) == 0 {
 		return err
 	}
-	if err := rows.assign(ctx, h.supply()); err != nil {
+	if err := rows.assign(ctx, h.keys); err != nil {
 		return err
 	}
 	w.memory, w.fullChunk, w.cancels = h.memory, h.fullChunk, c.cancels

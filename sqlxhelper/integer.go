@@ -6,7 +6,6 @@ import (
 
 	"github.com/snowkey/snowkey/internal/base/keytype"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
-	"github.com/snowkey/snowkey/types"
 )
 
 // WithIntegerKeys also accepts primary keys of type int, int64, uint and uint64 and of types made
@@ -38,17 +37,6 @@ func WithIntegerKeys() Option { return func(c *config) { c.integers = true } }
 // JavaScript, and nothing else that reads numbers as floating point, reads the keys: it would
 // round them, and two rows could look alike.
 func WithWideIntegerKeys() Option { return func(c *config) { c.integers, c.wide = true, true } }
-
-// limit returns the largest key that the options allow.
-func (c *config) limit() types.Snowflake { return keytype.Limit(c.integers && !c.wide) }
-
-// checkWidth returns ErrWideKey if a source will return keys above limit, as far as it tells.
-func checkWidth(src Source, limit types.Snowflake) error {
-	if last, wide := keytype.Exceeds(src, limit); wide {
-		return fmt.Errorf("%w: %T goes up to %d; use the layout core.JavaScript, or WithWideIntegerKeys if no JavaScript reads the keys", ErrWideKey, src, last.Int64())
-	}
-	return nil
-}
 
 // integerKey returns the type with the memory layout of t by which an integer key is read and
 // set: types.Snowflake, a pointer to one, or types.NullSnowflake. It returns nil for types that

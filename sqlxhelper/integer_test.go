@@ -1,15 +1,11 @@
 package sqlxhelper_test
 
 import (
-	"context"
 	"database/sql/driver"
 	"errors"
-	"math"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -74,60 +70,6 @@ func TestIntegerKeysAreThoseOfTheHelperWithTheOption(t *testing.T) {
 			t.Errorf("Insert() = %v with key %d; want nil and a key", err, r.ID)
 		}
 	}
-}
-
-// ahead is a source whose greatest key its method tells, as core.Generator's does.
-type ahead struct{ last types.Snowflake }
-
-func (a ahead) Next(context.Context) (types.Snowflake, error) { return 1, nil }
-
-func (a ahead) Max(time.Time) types.Snowflake { return a.last }
-
-func TestASourceThatIsTooWideForIntegerKeysIsRefused(t *testing.T) {
-	db := openSQLite(t)
-	execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY)")
-	const last = 1<<53 - 1
-	integers, wide := sqlxhelper.WithIntegerKeys(), sqlxhelper.WithWideIntegerKeys()
-	next := func(id types.Snowflake) sqlxhelper.Source {
-		return sqlxhelper.SourceFunc(func(context.Context) (types.Snowflake, error) { return id, nil })
-	}
-	for _, test := range []struct {
-		name   string
-		src    sqlxhelper.Source
-		option sqlxhelper.Option
-		refuse bool
-	}{
-		{"the last key of 53 bits", next(last), integers, false},
-		{"the first of 54", next(last + 1), integers, true},
-		{"the first of 54, wide", next(last + 1), wide, false},
-		{"53 bits to come", ahead{last}, integers, false},
-		{"54 bits to come", ahead{last + 1}, integers, true},
-		{"54 bits to come, wide", ahead{math.MaxInt64}, wide, false},
-		{"the default layout", generator(t, core.Default()), integers, true},
-		{"the layout for JavaScript", generator(t, core.JavaScript()), integers, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			r := &intRow[uint64]{}
-			err := sqlxhelper.New(test.src, test.option).Insert(ctx, db, "t", r)
-			if refused := errors.Is(err, sqlxhelper.ErrWideKey); refused != test.refuse || refused != (err != nil) || refused != (r.ID == 0) {
-				t.Errorf("Insert() = %v with key %d; want ErrWideKey and no key: %v", err, r.ID, test.refuse)
-			}
-			execAll(t, db, "DELETE FROM t")
-		})
-	}
-	if err := sqlxhelper.New(next(1<<53)).Insert(ctx, db, "t", &pair{}); errors.Is(err, sqlxhelper.ErrWideKey) {
-		t.Errorf("Insert() without the option = %v; want no ErrWideKey", err)
-	}
-}
-
-func generator(t *testing.T, l core.Layout) *core.Generator {
-	t.Helper()
-	g, err := core.New(core.Config{Layout: l, Worker: core.StaticWorker(9)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = g.Close(context.Background()) })
-	return g
 }
 
 func TestAZeroIntegerForeignKeyIsRefused(t *testing.T) {

@@ -285,7 +285,7 @@ func (t *table) mayRefer() bool {
 
 // assign gives a key to every row that lacks one, and links the rows. If the source fails, or
 // keys belong on different shards that have to be on one, no row has been changed.
-func (r *rows) assign(ctx context.Context, src supply) error {
+func (r *rows) assign(ctx context.Context, src keySource) error {
 	missing := 0
 	for _, id := range r.ids {
 		if *id == 0 {
@@ -294,7 +294,10 @@ func (r *rows) assign(ctx context.Context, src supply) error {
 	}
 	if missing > 0 {
 		keys := make([]types.Snowflake, missing)
-		if err := r.findShards(ctx, src.src, missing); err != nil {
+		if err := src.usable(missing); err != nil {
+			return err
+		}
+		if err := r.findShards(ctx, src.Supply, missing); err != nil {
 			return err
 		}
 		if err := src.take(ctx, keys); err != nil {

@@ -134,7 +134,7 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	if !b.pointer {
 		chunk, _ = reflect.TypeAssert[[]T](rows)
 	}
-	buffer := newBuffer(h.supply(), empty, rows, b.pointer)
+	buffer := newBuffer(h.keys, empty, rows, b.pointer)
 	send := func() error {
 		err := h.insert(ctx, tx, s.table, buffer.chunk(), false)
 		n := buffer.n

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/snowkey/snowkey/internal/base/placement"
+	"github.com/snowkey/snowkey/internal/base/supply"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -35,9 +36,9 @@ func (b *builder) checkShard(p *plan) error {
 }
 
 // checkTag refuses types with a tag that the source of the Helper would ignore. A nil Source
-// makes no keys, so there is nothing to ignore.
+// gives no keys, so there is nothing to ignore.
 func (h *Helper) checkTag(p *plan) error {
-	if p.tagged == nil || h.src == nil || shardBits(h.src) > 0 {
+	if p.tagged == nil || h.keys.Supply == nil || h.keys.Sharded() {
 		return nil
 	}
 	return &PlanError{Type: p.tagged.typ, Field: p.tagged.columns[p.tagged.shard].field, Problem: fmt.Sprintf(
@@ -51,9 +52,9 @@ func (h *Helper) checkTag(p *plan) error {
 // because the source never returns two keys that are equal above these bits.
 type shards struct {
 	*rows
-	mask  types.Snowflake // of the bits that name the shard
-	wish  int64           // the shard for which ctx asks, or placement.None
-	given []int           // the rows that get their keys from the call
+	src   *supply.Supply
+	wish  int64 // the shard for which ctx asks, or placement.None
+	given []int // the rows that get their keys from the call
 
 	// By row.
 	leads []placement.Row
@@ -62,19 +63,15 @@ type shards struct {
 
 // findShards finds what the shards of new keys depend on. Rows without relations or tags need
 // none of it.
-func (r *rows) findShards(ctx context.Context, src Source, missing int) error {
-	bits := shardBits(src)
-	if bits == 0 || r.nodes == nil && r.tables[0].plan.shard < 0 {
+func (r *rows) findShards(ctx context.Context, src *supply.Supply, missing int) error {
+	if !src.Sharded() || r.nodes == nil && r.tables[0].plan.shard < 0 {
 		return nil
 	}
-	shard, ok, err := src.(sharder).ShardFrom(ctx)
+	wish, err := src.Wish(ctx)
 	if err != nil {
 		return fmt.Errorf("sqlxhelper: shard of the keys: %w", err)
 	}
-	if !ok {
-		shard = placement.None
-	}
-	s := &shards{rows: r, mask: 1<<bits - 1, wish: shard, given: make([]int, 0, missing),
+	s := &shards{rows: r, src: src, wish: wish, given: make([]int, 0, missing),
 		leads: make([]placement.Row, len(r.ids)), keys: make([]types.Snowflake, len(r.ids))}
 	for i, id := range r.ids {
 		if *id == 0 {
@@ -87,11 +84,8 @@ func (r *rows) findShards(ctx context.Context, src Source, missing int) error {
 	return s.readTags()
 }
 
-// shard returns the shard of a key.
-func (s *shards) shard(id types.Snowflake) int64 { return int64(id & s.mask) }
-
 // at is what is known of a row with a key.
-func (s *shards) at(id types.Snowflake) placement.Row { return placement.At(s.shard(id)) }
+func (s *shards) at(id types.Snowflake) placement.Row { return placement.At(s.src.Shard(id)) }
 
 // lead returns on what the shard of a row without a key depends, but for its tag.
 func (s *shards) lead(i int) placement.Row {
@@ -133,7 +127,7 @@ func (s *shards) readTags() error {
 		if id <= 0 {
 			return refuse(s.path(i), ErrShard, "%s is %d, and names the shard of the row; set it to a key", c.field, id)
 		}
-		s.leads[i].Shard = s.shard(id)
+		s.leads[i].Shard = s.src.Shard(id)
 	}
 	return nil
 }
@@ -157,11 +151,11 @@ func (s *shards) lay(keys []types.Snowflake) error {
 func (s *shards) place(leads []placement.Row, given []int) error {
 	spots := placement.Resolve(leads)
 	for _, row := range given {
-		shard := types.Snowflake(spots[row].Shard)
+		shard := spots[row].Shard
 		if of := spots[row].Of; of >= 0 {
-			shard = s.keys[of]
+			shard = s.src.Shard(s.keys[of])
 		}
-		s.keys[row] = s.keys[row]&^s.mask | shard&s.mask
+		s.keys[row] = s.src.On(shard, s.keys[row])
 	}
 	if s.tables[0].plan.tagged == nil {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/snowkey/snowkey/internal/base/supply"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -44,73 +45,41 @@ func (f SourceFunc) Next(ctx context.Context) (types.Snowflake, error) {
 	return f(ctx)
 }
 
-// A filler is the optional second method of a [Source].
-type filler interface {
-	Fill(ctx context.Context, ids []types.Snowflake) error
+// keySource is the source of a Helper, or why it has none.
+type keySource struct {
+	*supply.Supply
+	refused error
 }
 
-// A sharder is the optional part of a [Source] whose keys name a shard.
-type sharder interface {
-	ShardBits() int
-	ShardFrom(ctx context.Context) (shard int64, ok bool, err error)
+func (h *Helper) newKeySource() (k keySource) {
+	k.Supply, k.refused = supply.New(h.src, supply.Limit(h.config.integers && !h.config.wide))
+	return k
 }
 
-// shardBits returns how many low bits of the keys of src name a shard.
-func shardBits(src Source) int {
-	if s, ok := src.(sharder); ok {
-		return s.ShardBits()
-	}
-	return 0
-}
-
-// A supply is the source of a Helper, and the largest key that its options allow.
-type supply struct {
-	src   Source
-	limit types.Snowflake
-}
-
-func (h *Helper) supply() supply { return supply{h.src, h.config.limit()} }
-
-// take sets ids, which are zero, to new keys, or returns an error. ids is not memory of rows,
-// so a source that fails at the last key leaves no row with a key.
-func (s supply) take(ctx context.Context, ids []types.Snowflake) error {
-	n, src := len(ids), s.src
-	if src == nil {
+// usable returns an error if the source cannot give n keys, whatever they are.
+func (k keySource) usable(n int) error {
+	switch {
+	case errors.Is(k.refused, supply.ErrNone):
 		return fmt.Errorf("%w: %d keys are missing, and New was given a nil Source", ErrSource, n)
-	}
-	if err := checkWidth(src, s.limit); err != nil {
-		return err
-	}
-	if f, ok := src.(filler); ok {
-		if err := f.Fill(ctx, ids); err != nil {
-			return sourceError("Fill", n, err)
-		}
-	} else {
-		for i := range ids {
-			id, err := src.Next(ctx)
-			if err != nil {
-				return sourceError("Next", n, err)
-			}
-			ids[i] = id
-		}
-	}
-	// The source is foreign code. SQLite would store a zero, and an AUTO_INCREMENT column would
-	// replace it by a generated number.
-	for i, id := range ids {
-		if id <= 0 {
-			return fmt.Errorf("%w: key %d of %d is %d, want 1 or larger", ErrSource, i+1, n, id)
-		}
-		if id > s.limit {
-			return fmt.Errorf("%w: key %d of %d is %d; use the layout core.JavaScript, or WithWideIntegerKeys if no JavaScript reads the keys", ErrWideKey, i+1, n, id)
-		}
+	case k.refused != nil:
+		return fmt.Errorf("%w: %w", ErrWideKey, k.refused)
 	}
 	return nil
 }
 
-// sourceError wraps the error of a source, except that of the nil SourceFunc.
-func sourceError(method string, n int, err error) error {
-	if errors.Is(err, ErrSource) {
+// take sets ids to new keys, or returns an error. ids is not memory of rows, so a source that
+// fails at the last key leaves no row with a key.
+func (k keySource) take(ctx context.Context, ids []types.Snowflake) error {
+	if err := k.usable(len(ids)); err != nil {
 		return err
 	}
-	return fmt.Errorf("sqlxhelper: %d keys from the source: %s: %w", n, method, err)
+	err := k.Take(ctx, ids)
+	if key := (*supply.KeyError)(nil); errors.As(err, &key) && key.Wide() {
+		return fmt.Errorf("%w: %w", ErrWideKey, err)
+	} else if key != nil {
+		return fmt.Errorf("%w: %w", ErrSource, err)
+	} else if err != nil {
+		return fmt.Errorf("sqlxhelper: %d keys from the source: %w", len(ids), err)
+	}
+	return nil
 }

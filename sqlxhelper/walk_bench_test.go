@@ -70,7 +70,7 @@ func benchmarkGraphAssign(b *testing.B, src Source) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	keys := New(src).supply()
+	keys := New(src).keys
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range orders {
@@ -117,7 +117,7 @@ func BenchmarkManyAssign(b *testing.B) {
 		if groups := w.groups(); len(groups) != 1 {
 			b.Fatalf("groups = %d; want 1", len(groups))
 		}
-		if err := w.assign(b.Context(), New(src).supply()); err != nil {
+		if err := w.assign(b.Context(), New(src).keys); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -217,7 +217,7 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 			t.Fatalf("graph %d: newRows() = %v; want nil", n, err)
 		}
 		groups := walk.groups()
-		if err := walk.assign(context.Background(), New(spreading).supply()); err != nil {
+		if err := walk.assign(context.Background(), New(spreading).keys); err != nil {
 			t.Fatalf("graph %d: assign() = %v; want nil", n, err)
 		}
 		at, keys := map[any]int{}, map[types.Snowflake]bool{}

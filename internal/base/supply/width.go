@@ -1,4 +1,4 @@
-package keytype
+package supply
 
 import (
 	"math"
@@ -16,9 +16,9 @@ func Limit(numbers bool) types.Snowflake {
 	return math.MaxInt64
 }
 
-// Exceeds returns the largest key that a source will ever return and true if it is above limit,
+// exceeds returns the largest key that a source will ever return and true if it is above limit,
 // as far as the source tells by a method Max, as core.Generator has.
-func Exceeds(src any, limit types.Snowflake) (types.Snowflake, bool) {
+func exceeds(src any, limit types.Snowflake) (types.Snowflake, bool) {
 	s, ok := src.(interface {
 		Max(t time.Time) types.Snowflake
 	})
