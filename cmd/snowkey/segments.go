@@ -157,6 +157,9 @@ func (s segmentStore) list(ctx context.Context, tag string) error {
 	if err != nil {
 		return s.d.notThere("segments", err)
 	}
+	if err := s.writeTable(ctx, s.out, s.store); err != nil {
+		return s.d.hide(err)
+	}
 	return s.write(rows...)
 }
 

@@ -26,6 +26,18 @@ func segmentsOf(t *testing.T, d testDB) *sqlsegment.Store {
 	return store
 }
 
+// fullName returns the name of a store's table with its schema.
+func fullName(t *testing.T, store interface {
+	Table(ctx context.Context) (string, error)
+}) string {
+	t.Helper()
+	table, err := store.Table(t.Context())
+	if err != nil || !strings.Contains(table, ".") {
+		t.Fatalf("Table() = %q, %v; want a name with its schema", table, err)
+	}
+	return table
+}
+
 func TestSegmentsAreMadeAndRaisedAsTheProgramsSeeThem(t *testing.T) {
 	onDatabases(t, func(t *testing.T, d testDB) {
 		const line = "snowkey segments -table own_segments "
@@ -41,6 +53,9 @@ func TestSegmentsAreMadeAndRaisedAsTheProgramsSeeThem(t *testing.T) {
 		}
 		if rows, err := store.Rows(t.Context()); err != nil || len(rows) != 1 || rows[0] != (segment.Row{Tag: "orders", Next: 1, Step: 10, Stride: 2}) {
 			t.Errorf("create has made %+v, %v", rows, err)
+		}
+		if out, bad, code := d.on(t, line, ""); code != 0 || !strings.HasPrefix(out, "table "+fullName(t, store)+"\ntag ") {
+			t.Errorf("segments = %s, %s, %d; want the full name of the table first", out, bad, code)
 		}
 		// Keys that were counted so far, of any integer type.
 		d.exec(t, "CREATE TABLE orders (id INT PRIMARY KEY, n NUMERIC(20), s VARCHAR(9))", "INSERT INTO orders VALUES (41, 77, 'x'), (7, 1, 'y')", "CREATE TABLE vacant (id INT PRIMARY KEY)")

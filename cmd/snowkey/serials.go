@@ -115,6 +115,11 @@ func (s serialStore) list(ctx context.Context, name string) error {
 	if len(all) == 0 && name != "" {
 		return fmt.Errorf("%s: %w: %s", s.d, serial.ErrNoSeries, name)
 	}
+	if name == "" {
+		if err := s.writeTable(ctx, s.out, s.store); err != nil {
+			return s.d.hide(err)
+		}
+	}
 	return s.writeRows(s.out, "series period last state definition", all...)
 }
 

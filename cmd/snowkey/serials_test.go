@@ -41,6 +41,9 @@ func TestSerialsAreThoseOfThePrograms(t *testing.T) {
 		if err := store.Define(t.Context(), invoices); err != nil { // refuses another definition
 			t.Fatal(err)
 		}
+		if out, bad, code := d.on(t, line, ""); code != 0 || !strings.HasPrefix(out, "table "+fullName(t, store)+"\nseries ") {
+			t.Errorf("serials = %s, %s, %d; want the full name of the table first", out, bad, code)
+		}
 		next := func() serial.Number {
 			tx, err := d.BeginTx(t.Context(), nil)
 			if err != nil {

@@ -2,11 +2,26 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 )
+
+// writeTable writes the full name of the table of a store, above a list for people.
+func (o *options) writeTable(ctx context.Context, out *bufio.Writer, store interface {
+	Table(ctx context.Context) (string, error)
+}) error {
+	if o.json {
+		return nil
+	}
+	table, err := store.Table(ctx)
+	if err == nil {
+		_, err = fmt.Fprintf(out, "table %s\n", table)
+	}
+	return err
+}
 
 // writeRows writes rows as a table, or each as an object of JSON, and all that was written before. An
 // empty cell is "-" in the table, and not in the object.

@@ -195,11 +195,9 @@ func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker
 		return usagef("no such namespace, or no such worker: %s", strings.Join(slices.Compact(names), ", "))
 	}
 	if s, ok := l.leaseStore.(*sqllease.Store); ok && !o.json && worker < 0 {
-		table, err := s.Table(ctx)
-		if err != nil {
+		if err := o.writeTable(ctx, out, s); err != nil {
 			return l.hide(err)
 		}
-		_, _ = fmt.Fprintf(out, "table %s\n", table)
 	}
 	return o.writeRows(out, workerColumns, all...)
 }

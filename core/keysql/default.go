@@ -1,7 +1,7 @@
 package keysql
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -58,8 +58,8 @@ func Default(d Dialect, l core.Layout, datacenter, worker int64, schema string) 
 		return nil, invalid("schema", strconv.Quote(schema), "a name without dots, dollar signs, backslashes and quotation marks")
 	}
 	fixed, err := l.Compose(core.Parts{Time: l.Epoch, Datacenter: datacenter, Worker: worker})
-	if err != nil {
-		return nil, fmt.Errorf("keysql: %w", err)
+	if v := (*core.ValueError)(nil); errors.As(err, &v) {
+		return nil, invalid(strings.ToLower(strings.TrimPrefix(v.Name, "Parts.")), v.Value, v.Want)
 	}
 	slack := int64(16 * time.Millisecond / l.Unit)
 	replacer := strings.NewReplacer(
