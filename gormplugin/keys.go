@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/utils"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/keytype"
 )
 
 // The setting in a gorm tag: `gorm:"snowflake"` asks for a key, `gorm:"snowflake:-"`
@@ -95,6 +96,9 @@ func (k policy) fills(s *schema.Schema, f *schema.Field) (bool, error) {
 		return fail("a key with a serializer cannot be filled, because its stored value may differ; remove the serializer, or tag the field snowflake:-")
 	case taken && k.narrow(f) != "":
 		return fail("%s cannot hold the 64-bit keys of WithIntegerKeys; widen the field and its column, or tag it snowflake:- for keys of the database", k.narrow(f))
+	}
+	if keytype.OwnForm(f.IndirectFieldType) {
+		return fail("the Value or Scan method of %s may store or read something else than the key; use an integer without them, types.Snowflake or types.ID, or tag the field snowflake:-", f.FieldType)
 	}
 	if _, ok := kindOf(f.IndirectFieldType); !ok {
 		return fail("the tag snowflake does not accept the type %s; use types.Snowflake, types.ID, types.NullSnowflake, types.NullID, sql.Null of a key, a 64-bit integer or string", f.FieldType)
@@ -247,6 +251,8 @@ func byText(list []error) []error {
 //     tag says who gives the key. To GORM it is an int64 that the database may count. Use a
 //     types.ID, or the tag snowflake;autoIncrement:false for keys of the plugin, autoIncrement
 //     for keys of the database, and snowflake:- for your own.
+//   - A key that the plugin would fill of an integer type with a Value or Scan method of its own,
+//     which may store or read something else.
 //   - A foreign key that cannot hold the key that it refers to, because it has fewer than 64
 //     bits, or is a string that refers to a number.
 //   - With WithIntegerKeys, a key that the plugin would fill, or a foreign key that refers to

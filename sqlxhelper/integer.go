@@ -5,7 +5,6 @@ import (
 	"reflect"
 
 	"github.com/snowkey/snowkey/internal/base/keytype"
-	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
 // WithIntegerKeys also accepts primary keys of type int, int64, uint and uint64 and of types made
@@ -19,7 +18,7 @@ import (
 // [WithWideIntegerKeys].
 //
 // A key with fewer than 64 bits, as int has on some platforms, and a foreign key of that kind, is
-// a [*PlanError]. So is a type with a Value method, which may store something else. The Helper
+// a [*PlanError]. So is a type with a Value or Scan method, which may store or read something else. The Helper
 // cannot see a column that is narrower than its field, such as an INTEGER of PostgreSQL or
 // MySQL: make it a BIGINT.
 //
@@ -40,7 +39,7 @@ func WithWideIntegerKeys() Option { return func(c *config) { c.integers, c.wide 
 
 // integerKey returns the type with the memory layout of t by which an integer key is read and
 // set: types.Snowflake, a pointer to one, or types.NullSnowflake. It returns nil for types that
-// cannot hold a key, and for those whose Value method may store something else.
+// cannot hold a key, and for those with a Value or Scan method, see keytype.OwnForm.
 func integerKey(t reflect.Type) reflect.Type {
 	switch {
 	case isInteger(t):
@@ -56,7 +55,7 @@ func integerKey(t reflect.Type) reflect.Type {
 func isInteger(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
-		return t.Bits() == 64 && !pgtext.IsValuer(t)
+		return t.Bits() == 64 && !keytype.OwnForm(t)
 	}
 	return false
 }
@@ -65,8 +64,8 @@ func isInteger(t reflect.Type) bool {
 func keyProblem(t reflect.Type, integers bool) string {
 	switch {
 	case integers && t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
-		if pgtext.IsValuer(t) {
-			return fmt.Sprintf("the primary key is %v, whose Value method may store something else; want an integer without it, types.Snowflake or types.ID", t)
+		if keytype.OwnForm(t) {
+			return fmt.Sprintf("the primary key is %v, whose Value or Scan method may store or read something else; want an integer without them, types.Snowflake or types.ID", t)
 		}
 		return fmt.Sprintf("the primary key is %v, which cannot hold the 64-bit keys of WithIntegerKeys; widen the field and its column", t)
 	case isInteger(t):

@@ -43,7 +43,7 @@ func TestIntegerKeysNeedTheOptionAnd64Bits(t *testing.T) {
 		{&intRow[uint16]{}, sqlxhelper.WithWideIntegerKeys(), "uint16, which cannot hold the 64-bit keys"},
 		{&intRow[float64]{}, sqlxhelper.WithIntegerKeys(), "float64, want types.Snowflake, types.ID or a 64-bit integer"},
 		{&intRow[*uint64]{}, sqlxhelper.WithIntegerKeys(), "*uint64, want types.Snowflake, types.ID or a 64-bit integer"},
-		{&intRow[textID]{}, sqlxhelper.WithIntegerKeys(), "whose Value method may store something else"},
+		{&intRow[textID]{}, sqlxhelper.WithIntegerKeys(), "whose Value or Scan method may store or read something else"},
 		{&intParent[uint32]{}, sqlxhelper.WithIntegerKeys(), "Of is uint32, want types.Snowflake"},
 		{&intParent[*int32]{}, sqlxhelper.WithIntegerKeys(), "Of is *int32, want types.Snowflake"},
 		{&intParent[textID]{}, sqlxhelper.WithIntegerKeys(), "or a 64-bit integer, a pointer to one, sql.NullInt64 or sql.Null"},
