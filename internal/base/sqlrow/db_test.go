@@ -689,3 +689,42 @@ func TestAPoolOfOneConnectionIsKnown(t *testing.T) {
 		t.Errorf("Single() with no limit, 1 and 2 connections = %v; want %v", got, want)
 	}
 }
+
+// A lateContext ends at once, and a connection of the pool comes back when it is asked why.
+type lateContext struct {
+	context.Context
+	back func()
+}
+
+func (c lateContext) Err() error {
+	c.back()
+	return c.Context.Err()
+}
+
+func TestAPoolThatIsUsedUpIsNamedThoughAConnectionComesBackMeanwhile(t *testing.T) {
+	pool, _ := newMock(t)
+	pool.SetMaxOpenConns(1)
+	held, err := pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	late := lateContext{ctx, func() {
+		if ctx.Err() != nil {
+			_ = held.Close()
+		}
+	}}
+	go func() {
+		defer close(ended)
+		for pool.Stats().WaitCount == 0 { // connect does not wait yet
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	_, err = newDB(pool, dialect.MySQL, nil).connect(late)
+	<-ended
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the pool's 1 connections are all in use") || pool.Stats().InUse != 0 {
+		t.Errorf("connect() = %v with %d connections in use; want that they were, and 0 now", err, pool.Stats().InUse)
+	}
+}

@@ -128,11 +128,13 @@ func (d *DB) attempt(ctx context.Context, tried bool, begin func(*Tx, context.Co
 
 // connect borrows a connection from the pool.
 func (d *DB) connect(ctx context.Context) (*sql.Conn, error) {
+	before := d.pool.Stats().WaitCount
 	conn, err := d.pool.Conn(ctx)
 	if err != nil {
-		// Without this hint the operator suspects the network.
-		if pool := d.pool.Stats(); ctx.Err() != nil && 0 < pool.MaxOpenConnections && pool.MaxOpenConnections <= pool.InUse {
-			err = fmt.Errorf("the pool's %d connections are all in use (raise the limit, or give a pool of its own): %w", pool.InUse, err)
+		// Without this hint the operator suspects the network. The connections that are in use now
+		// would not tell: one may have come back between the end of ctx and here.
+		if pool := d.pool.Stats(); ctx.Err() != nil && pool.WaitCount > before {
+			err = fmt.Errorf("the pool's %d connections are all in use (raise the limit, or give a pool of its own): %w", pool.MaxOpenConnections, err)
 		}
 		return nil, fmt.Errorf("%w: %w", errConnect, err)
 	}
