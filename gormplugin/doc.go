@@ -73,6 +73,9 @@
 //
 // # Beyond creates
 //
+// [InTx] runs a transaction again after a deadlock, and finds out by the keys whether a commit took
+// place whose answer was lost.
+//
 // [Plugin.Assign] sets the keys and foreign keys of a whole graph before any SQL runs. If the
 // source has a [Layout], as core.Generator does, the key also tells when its row was created:
 // [CreatedBetween], [NewerThan], [PageBefore] and their siblings select rows by the primary

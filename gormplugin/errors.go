@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
 // The errors of a statement, for errors.Is.
@@ -22,6 +24,32 @@ var (
 	// asks for. The error names the row, the field and the shards.
 	ErrShard = errors.New("gormplugin: no single shard for a row")
 )
+
+// The errors of [InTx], for errors.Is.
+var (
+	// ErrCommitUnknown means that it is not known whether the transaction of InTx is committed: the
+	// answer was lost, and the database could not be made to tell. The error is an
+	// [*UnknownError], which has the keys to look for before the program does the same again with
+	// new ones. It is also that of package sqlxhelper.
+	ErrCommitUnknown = outcome.ErrCommitUnknown
+	// ErrTxBroken means that MySQL or MariaDB has ended the transaction of InTx, or may have, by a
+	// deadlock or a lock that was not granted in time, and that fn has gone on. Return the error of
+	// the database at once, so that fn runs again.
+	ErrTxBroken = errors.New("gormplugin: transaction no longer usable, roll it back")
+	// ErrInTransaction means that InTx was given a transaction, in which it cannot begin another
+	// one. For a savepoint call the method Transaction.
+	ErrInTransaction = errors.New("gormplugin: the db is inside a transaction already")
+)
+
+// An UnknownError matches [ErrCommitUnknown]. Its field Rows has one [StoredRow] of each table that
+// the plugin has filled: all rows of the transaction are stored if one of these is, and none
+// otherwise. Rows is empty if there are none. Its field Err, which it wraps, is the driver's error,
+// and the context's if that has ended.
+type UnknownError = outcome.UnknownError
+
+// A StoredRow identifies a row to look for, by the fields Table, Column, which is the primary key,
+// and Key, a types.Snowflake.
+type StoredRow = outcome.StoredRow
 
 // A ModelError says why a model cannot work, see [Filled]. Every create of the model returns
 // it before any SQL runs, and [Plugin.Verify] returns those of all models.

@@ -19,6 +19,7 @@ type installation struct {
 	policy   policy
 	database *database
 	models   sync.Map // *schema.Schema → *model
+	server   server
 }
 
 // A model is what is known of one schema.

@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"gorm.io/gorm"
 
@@ -38,6 +39,7 @@ type Plugin struct {
 	supply  *supply.Supply // of src; nil if it is refused
 	refused error          // why
 	config
+	records sync.Map // of each InTx that runs, the pool of its transaction to its *outcome.Record
 }
 
 var _ gorm.Plugin = (*Plugin)(nil)
@@ -104,6 +106,7 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		create.Before(anchorCreate).Register(ensureName, in.ensure),
 		// After alone would register it last, behind the commit.
 		create.After(anchorCreate).Before(anchorAfter).Register(reconcileName, in.reconcile),
+		in.watchStatements(db),
 	)
 }
 

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
@@ -99,15 +100,10 @@ func insertedInto(text string) string {
 // has would be converted: date has no time of day, and timestamp no zone.
 func (u *unnest) table(stmt *gorm.Statement, name string) *pgtext.Table {
 	ctx, pool, describe := stmt.Context, stmt.ConnPool, pgtext.Describe
-	if committer, ok := pool.(gorm.TxCommitter); ok && committer != nil && !u.reads.Load() {
+	if isTransaction(pool) && !u.reads.Load() {
 		describe = describeInTx
 	}
-	switch p := pool.(type) { // which would keep the statements prepared
-	case *gorm.PreparedStmtDB:
-		pool = p.ConnPool
-	case *gorm.PreparedStmtTX:
-		pool = p.Tx
-	}
+	pool = bare(pool)
 	begin := time.Now()
 	t, err := describe(ctx, pool, name)
 	if err != nil {
@@ -121,23 +117,31 @@ func (u *unnest) table(stmt *gorm.Statement, name string) *pgtext.Table {
 	return t
 }
 
-// describeInTx is [pgtext.Describe] under a savepoint, to which a failure rolls back, as on a
-// server that only speaks the protocol of PostgreSQL. Where types could be read once, it saves
-// little, and costs two more statements.
-func describeInTx(ctx context.Context, tx pgtext.DB, name string) (*pgtext.Table, error) {
-	const savepoint = "snowkey_types"
-	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+savepoint); err != nil {
-		return nil, err
+// describeInTx is [pgtext.Describe] under a savepoint, because it fails on a server that only speaks
+// the protocol of PostgreSQL. Where types could be read once, it saves little, and costs two more
+// statements.
+func describeInTx(ctx context.Context, tx pgtext.DB, name string) (t *pgtext.Table, err error) {
+	err = underSavepoint(ctx, tx, "snowkey_types", func() (err error) {
+		t, err = pgtext.Describe(ctx, tx, name)
+		return err
+	})
+	return t, err
+}
+
+// underSavepoint runs f under a savepoint of tx with this name, to which a failure rolls back.
+func underSavepoint(ctx context.Context, tx outcome.Execer, name string, f func() error) error {
+	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
+		return err
 	}
-	t, err := pgtext.Describe(ctx, tx, name)
+	err := f()
 	if err != nil {
 		// If this fails, the connection is lost, and the insert fails as well.
-		_, _ = tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
+		_, _ = tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+name)
 	}
-	if _, released := tx.ExecContext(ctx, "RELEASE SAVEPOINT "+savepoint); err == nil {
+	if _, released := tx.ExecContext(ctx, "RELEASE SAVEPOINT "+name); err == nil {
 		err = released
 	}
-	return t, err
+	return err
 }
 
 // arrays returns the text of an array for each column of values. It reports false if a

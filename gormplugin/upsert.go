@@ -94,6 +94,7 @@ func canReturn(stmt *gorm.Statement) bool { return slices.Contains(stmt.BuildCla
 // ensure is the callback between the hooks and the insert. It assigns the keys that a hook
 // has removed, refuses rows without a key, and prepares an upsert for reconcile.
 func (in *installation) ensure(db *gorm.DB) {
+	in.identify(db)
 	c := in.fill(db)
 	if c == nil || c.rows.len() == 0 {
 		return
@@ -351,11 +352,17 @@ func (in *installation) reconcile(db *gorm.DB) {
 	}
 	c.upsertAgain(db)
 	c.reveal()
-	if db.Error != nil || db.DryRun || len(c.sent) == 0 {
+	if db.Error != nil || db.DryRun {
 		return
 	}
-	_ = db.AddError(c.reconcile())
-	if c.hidden && db.Error == nil {
+	if len(c.sent) > 0 {
+		_ = db.AddError(c.reconcile())
+	}
+	if db.Error != nil {
+		return
+	}
+	in.note(c)
+	if c.hidden {
 		c.recount()
 	}
 }

@@ -37,10 +37,13 @@
 //   - sqlxhelper/lookup.go: how the rows of an upsert are found
 //   - sqlxhelper/intx.go, sqlxhelper/conn.go: what a driver does when the server is silent or a
 //     connection ends, whether a transaction is open
-//   - internal/base/outcome/database.go, internal/base/outcome/settle.go: which commits wait for
-//     a standby, how a server shows whether a transaction is committed or over
+//   - internal/base/outcome/database.go, internal/base/outcome/settle.go,
+//     internal/base/outcome/record.go: which commits wait for a standby, how a server shows whether a
+//     transaction is committed or over, whether it can be asked before the COMMIT
 //   - gormplugin/dialect.go: GORM's names of the databases, and everything in which upserts
 //     differ; gormplugin and gormplugin/schemacheck have a file per database
+//   - gormplugin/intx.go, gormplugin/noted.go: whether calls end with their context, transactions
+//     have IDs, and an error ends one without the COMMIT telling it
 //   - gormplugin/schemacheck/dialect.go: the queries and statements of schemacheck
 //
 // A test at the root keeps the list complete.

@@ -21,8 +21,8 @@ type Database struct {
 	Partial bool
 	// Package begins the texts of errors.
 	Package string
-	// Duplicate is what the error of a COMMIT matches in which a unique constraint was checked and
-	// violated. It may be nil.
+	// Duplicate is the error of the package for a violated unique constraint, which that of a
+	// COMMIT also matches. It may be nil.
 	Duplicate error
 	// BeginFailed explains the error of a BEGIN. It may be nil.
 	BeginFailed func(ctx context.Context, err error) error

@@ -1,6 +1,9 @@
 package outcome
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"slices"
 	"sync"
 
@@ -15,7 +18,7 @@ type Record struct {
 	mu sync.Mutex
 	// last has the last inserted key of each place, or 0 if all were upserted, in the order in
 	// which they were first written to.
-	last []Proof
+	last []noted
 	// xact identifies the transaction, if asked; it may be none.
 	xact  Xact
 	asked bool
@@ -23,6 +26,11 @@ type Record struct {
 	// call may have sent statements after the end of the transaction.
 	broken error
 	stray  bool
+	// wrote: something was written that is no proof.
+	wrote bool
+
+	savepoints []savepoint
+	shared     bool // the latest savepoint has the array of last, which Add then copies
 }
 
 // A Place is a column of keys.
@@ -30,6 +38,7 @@ type Place struct {
 	Dialect dialect.Dialect
 	Table   string // bare, with or without its schema
 	Column  string // of the primary key, bare
+	Text    bool   // the column has the key in decimal, as a text
 }
 
 // A Proof is a row that is stored if and only if its transaction is committed.
@@ -38,19 +47,82 @@ type Proof struct {
 	Key types.Snowflake
 }
 
+// A noted is the last inserted key of a place, and the first one, for Recheck.
+type noted struct {
+	Proof
+	first types.Snowflake
+	// suspect: the rows may be gone again.
+	suspect bool
+}
+
+// A savepoint is what was noted before it.
+type savepoint struct {
+	name string
+	last []noted
+}
+
 // Add notes that rows were written to a place. last is the key of the last one that was not
 // stored before, or 0.
 func (r *Record) Add(p Place, last types.Snowflake) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.last, func(o Proof) bool { return o.Place == p })
+	r.own()
+	i := slices.IndexFunc(r.last, func(n noted) bool { return n.Place == p })
 	if i < 0 {
 		i = len(r.last)
-		r.last = append(r.last, Proof{Place: p})
+		r.last = append(r.last, noted{Proof: Proof{Place: p}})
 	}
-	if last != 0 {
-		r.last[i].Key = last
+	if n := &r.last[i]; last != 0 {
+		n.Key = last
+		if n.first == 0 || n.suspect {
+			n.first, n.suspect = last, false
+		}
 	}
+}
+
+// own makes last an array that no savepoint has. It requires mu.
+func (r *Record) own() {
+	if r.shared {
+		r.last, r.shared = slices.Clone(r.last), false
+	}
+}
+
+// Savepoint notes a savepoint of the function.
+func (r *Record) Savepoint(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.savepoints, r.shared = append(r.savepoints, savepoint{name, slices.Clip(r.last)}), true
+}
+
+// RollbackTo takes back what was noted since the savepoint. It reports false if that is not known.
+func (r *Record) RollbackTo(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := r.savepoint(name)
+	if i < 0 {
+		return false
+	}
+	r.last, r.shared, r.savepoints = r.savepoints[i].last, true, r.savepoints[:i+1]
+	return true
+}
+
+// Release forgets a savepoint, and those after it.
+func (r *Record) Release(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := r.savepoint(name); i >= 0 {
+		r.savepoints = r.savepoints[:i]
+	}
+}
+
+// savepoint returns the index of the last savepoint of a name, or -1. It requires mu.
+func (r *Record) savepoint(name string) int {
+	for i, s := range slices.Backward(r.savepoints) {
+		if s.name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // Unidentified reports, once, that the transaction has yet to be identified. r may be nil.
@@ -112,6 +184,87 @@ func (r *Record) Broken() error {
 	return r.broken
 }
 
+// Stray notes that a statement may have been committed by itself.
+func (r *Record) Stray() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stray = true
+}
+
+// Wrote notes that something was written that is no proof.
+func (r *Record) Wrote() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrote = true
+}
+
+// Suspect notes that rows which were noted may be gone: a statement may have deleted them or
+// changed their keys. [Record.Recheck] then decides.
+func (r *Record) Suspect() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.own()
+	for i := range r.last {
+		r.last[i].suspect = true
+	}
+}
+
+// Recheck keeps the proofs whose rows are there just before the COMMIT, if they may be gone. A row
+// that was deleted proves nothing, and would be taken for one that was never stored. Where the
+// last row of a place is gone, the first may be there.
+//
+// On PostgreSQL these proofs all go, because a SELECT that the user may not send would end a
+// transaction that has done all its work, and the ID of the transaction makes up for them.
+//
+// After an error the connection may be lost, and nothing may be committed.
+func (r *Record) Recheck(ctx context.Context, c Cancels, tx Tx) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.own()
+	for i := range r.last {
+		n := &r.last[i]
+		if !n.suspect {
+			continue
+		}
+		n.suspect = false
+		for _, key := range []types.Snowflake{n.Key, n.first, 0} {
+			if n.Key = key; key == 0 {
+				break
+			}
+			seen, err := n.seen(ctx, c, tx)
+			if err != nil {
+				return err
+			}
+			if seen {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// seen reports whether a SELECT in the transaction of the row finds it.
+func (p Proof) seen(ctx context.Context, c Cancels, tx Tx) (bool, error) {
+	if p.Dialect == dialect.PostgreSQL {
+		return false, nil
+	}
+	_, err := Call(ctx, c, func() (one int, err error) {
+		return one, Scalar(ctx, tx, &one, p.unlocked(), p.value())
+	}, nil)
+	if errors.Is(err, sql.ErrNoRows) || dialect.Denied(err) || dialect.NoTable(err) || dialect.NoColumn(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// value returns the key as the column has it.
+func (p Proof) value() any {
+	if p.Text {
+		return p.Key.String()
+	}
+	return p.Key
+}
+
 // strayed reports whether something may be stored although the transaction is rolled back.
 func (r *Record) strayed() bool {
 	r.mu.Lock()
@@ -119,11 +272,11 @@ func (r *Record) strayed() bool {
 	return r.stray
 }
 
-// empty reports whether nothing was noted.
+// empty reports whether nothing was written.
 func (r *Record) empty() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.last) == 0
+	return len(r.last) == 0 && !r.wrote
 }
 
 // Proofs returns the last inserted key of each place. All of these rows are stored or none,
@@ -131,5 +284,11 @@ func (r *Record) empty() bool {
 func (r *Record) Proofs() []Proof {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.last), func(p Proof) bool { return p.Key == 0 })
+	var proofs []Proof
+	for _, n := range r.last {
+		if n.Key != 0 {
+			proofs = append(proofs, n.Proof)
+		}
+	}
+	return proofs
 }

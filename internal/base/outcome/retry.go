@@ -71,7 +71,7 @@ func (a *Attempts) try(ctx context.Context) (End, *Record, error) {
 // key, it looks for the rows of that attempt once more. They are not there, unless Settle
 // misjudges the database.
 func (a *Attempts) resolve(ctx context.Context, err error) error {
-	if a.lost == nil || !dialect.DuplicateKey(err) {
+	if a.lost == nil || !dialect.DuplicateKey(err) && (a.Duplicate == nil || !errors.Is(err, a.Duplicate)) {
 		return err
 	}
 	p := a.pending(a.lost)

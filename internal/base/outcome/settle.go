@@ -197,12 +197,11 @@ func (d Pending) look(ctx context.Context) (s Look, err error) {
 			}
 		}
 		var one int
-		text := p.text()
-		err := tx.QueryRowContext(ctx, text, p.Key).Scan(&one)
+		err := tx.QueryRowContext(ctx, p.text(), p.value()).Scan(&one)
 		if dialect.Unsupported(err) {
 			// TiDB has no shared locks. A row that is read without one is committed, and a missing
 			// row proves nothing there, see aloneMySQL.
-			err = tx.QueryRowContext(ctx, strings.TrimSuffix(text, forShare(p.Dialect)), p.Key).Scan(&one)
+			err = tx.QueryRowContext(ctx, p.unlocked(), p.value()).Scan(&one)
 		}
 		switch {
 		case err == nil:
@@ -243,18 +242,18 @@ func (d Pending) look(ctx context.Context) (s Look, err error) {
 // On MySQL it waits for the transaction that has inserted the row, if that is open, and sees
 // the latest row at any isolation level.
 func (p Place) text() string {
-	d := p.Dialect
-	return "SELECT 1 FROM " + d.Quote(p.Table) + " WHERE " + d.Quote(p.Column) + " = " + d.Placeholder(1) + forShare(d)
+	if p.Dialect != dialect.MySQL {
+		return p.unlocked()
+	}
+	// Without a lock, a session under READ UNCOMMITTED would see a row that is rolled back a moment
+	// later. A shared one needs no privilege but SELECT.
+	return p.unlocked() + " LOCK IN SHARE MODE"
 }
 
-// forShare makes a SELECT wait for the transaction that has inserted a row. It needs no privilege
-// but SELECT. A session of MySQL under READ UNCOMMITTED may see a row that is rolled back a moment
-// later; the others see only committed rows.
-func forShare(d dialect.Dialect) string {
-	if d == dialect.MySQL {
-		return " LOCK IN SHARE MODE"
-	}
-	return ""
+// unlocked is text without waiting.
+func (p Place) unlocked() string {
+	d := p.Dialect
+	return "SELECT 1 FROM " + d.Quote(p.Table) + " WHERE " + d.Quote(p.Column) + " = " + d.Placeholder(1)
 }
 
 // lock returns a statement for SQLite that writes nothing, and waits for the lock on the file
@@ -378,8 +377,8 @@ func elsewhereMySQL(ctx context.Context, tx Tx, proofs []Proof) (others bool, er
 		}
 		for _, name := range names {
 			var one int
-			text := Place{dialect.MySQL, name + "." + table, p.Column}.text()
-			switch err := tx.QueryRowContext(ctx, text, p.Key).Scan(&one); {
+			text := Place{Dialect: dialect.MySQL, Table: name + "." + table, Column: p.Column}.text()
+			switch err := tx.QueryRowContext(ctx, text, p.value()).Scan(&one); {
 			case dialect.NoColumn(err), dialect.NoTable(err): // it takes no such rows
 				continue
 			case err == nil, dialect.Denied(err):

@@ -1,0 +1,220 @@
+package gormplugin
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/outcome"
+	"github.com/snowkey/snowkey/types"
+)
+
+// The callbacks by which a transaction of InTx is known. Without an InTx they do nothing.
+const (
+	identifyName = "snowflake:identify" // before updates and deletes; creates have ensure
+	observeName  = "snowflake:observe"  // after all statements
+)
+
+// A server is what the plugin has learned of the one behind a database.
+type server struct {
+	identifies atomic.Bool // it has told the ID of a transaction
+	anonymous  atomic.Bool // it tells none
+}
+
+// watchStatements registers these callbacks.
+func (in *installation) watchStatements(db *gorm.DB) (err error) {
+	all := db.Callback()
+	if all.Update().Get("gorm:update") != nil {
+		err = all.Update().Before("gorm:update").Register(identifyName, in.identify)
+	}
+	if all.Delete().Get("gorm:delete") != nil {
+		err = errors.Join(err, all.Delete().Before("gorm:delete").Register(identifyName, in.identify))
+	}
+	return errors.Join(err,
+		all.Create().After("*").Register(observeName, in.observe),
+		all.Query().After("*").Register(observeName, in.observe),
+		all.Update().After("*").Register(observeName, in.observe),
+		all.Delete().After("*").Register(observeName, in.observe),
+		all.Row().After("*").Register(observeName, in.observe),
+		all.Raw().After("*").Register(observeName, in.observe),
+	)
+}
+
+// identify notes the ID of the transaction of an InTx before GORM first writes in it, and refuses
+// to write in one that is over, where MySQL would commit the statement by itself.
+func (in *installation) identify(db *gorm.DB) {
+	r := in.plugin.recordOf(db.Statement.ConnPool)
+	if r == nil || db.Error != nil || db.DryRun {
+		return
+	}
+	err := broken(r)
+	if err == nil && in.database.dialect == dialect.PostgreSQL && !in.server.anonymous.Load() && r.Unidentified() {
+		err = in.readID(db.Statement, r)
+	}
+	_ = db.AddError(err)
+}
+
+// readID reads the ID of the transaction, under a savepoint until the server has told one.
+func (in *installation) readID(stmt *gorm.Statement, r *outcome.Record) error {
+	ctx, tx := stmt.Context, bare(stmt.ConnPool)
+	read := func() error {
+		begin := time.Now()
+		x, err := outcome.Identify(ctx, tx)
+		if err == nil {
+			r.Identify(x)
+		}
+		stmt.Logger.Trace(ctx, begin, func() (string, int64) { return outcome.IdentifyText, 1 }, err)
+		return err
+	}
+	if in.server.identifies.Load() {
+		return read()
+	}
+	err := underSavepoint(ctx, tx, "snowkey_transaction", read)
+	switch {
+	case err == nil:
+		in.server.identifies.Store(true)
+	case dialect.NoFunction(err), dialect.Denied(err):
+		in.server.anonymous.Store(true)
+		return nil
+	}
+	return err
+}
+
+// observe notes what a statement has done to the transaction of an InTx.
+func (in *installation) observe(db *gorm.DB) {
+	stmt := db.Statement
+	r := in.plugin.recordOf(stmt.ConnPool)
+	if r == nil || db.DryRun {
+		return
+	}
+	if db.Error != nil {
+		// PostgreSQL and SQLite refuse the COMMIT of a transaction that is over. MySQL commits
+		// what comes after it by itself, and has nothing against the COMMIT. A lock that was not
+		// granted in time may end the transaction too, by innodb_rollback_on_timeout.
+		if in.database.dialect == dialect.MySQL && dialect.Retryable(db.Error) && r.Broken() == nil {
+			r.Break(db.Error, db.Error)
+		}
+		return
+	}
+	text := strings.TrimSpace(stmt.SQL.String())
+	switch {
+	case text == "", begins(text, "SELECT") && !strings.Contains(text, ";"), noteSavepoint(r, text):
+		return
+	case begins(text, "INSERT INTO") && !strings.Contains(text, ";"), begins(text, "UPDATE") && !setsKey(stmt):
+	default: // a delete, or what is not known; a look at the rows costs one round trip
+		r.Suspect()
+	}
+	r.Wrote()
+	if r.Broken() != nil {
+		r.Stray()
+	}
+}
+
+// noteSavepoint notes a statement about a savepoint, and reports whether text is one that it knows.
+func noteSavepoint(r *outcome.Record, text string) bool {
+	words := strings.Fields(strings.ToLower(text))
+	name := words[len(words)-1]
+	switch words = words[:len(words)-1]; {
+	case strings.Contains(name, ";"):
+		return false
+	case slices.Equal(words, []string{"savepoint"}):
+		r.Savepoint(name)
+	case slices.Equal(words, []string{"rollback", "to", "savepoint"}), slices.Equal(words, []string{"rollback", "to"}):
+		return r.RollbackTo(name)
+	case slices.Equal(words, []string{"release", "savepoint"}), slices.Equal(words, []string{"release"}):
+		r.Release(name)
+	default:
+		return false
+	}
+	return true
+}
+
+// begins reports whether text begins with one of words, in any case.
+func begins(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		return len(text) > len(word) && strings.EqualFold(text[:len(word)], word) && text[len(word)] <= ' '
+	})
+}
+
+// setsKey reports whether an UPDATE may set a primary key.
+func setsKey(stmt *gorm.Statement) bool {
+	set, known := stmt.Clauses["SET"].Expression.(clause.Set)
+	return !known || stmt.Schema == nil || slices.ContainsFunc(set, func(a clause.Assignment) bool {
+		f := stmt.Schema.LookUpField(a.Column.Name)
+		return f == nil || f.PrimaryKey
+	})
+}
+
+// note notes a row that the statement has inserted, by which an InTx can tell what became of its
+// transaction.
+func (in *installation) note(c *creation) {
+	r := in.plugin.recordOf(c.stmt.ConnPool)
+	if r == nil || len(c.columns) == 0 || c.rows.len() == 0 || !c.columns[0].field.PrimaryKey || !in.database.dialect.Valid() {
+		return
+	}
+	q := c.query()
+	q.write(q.table())
+	table := tableNameOf(q.SQL.String())
+	place := outcome.Place{Dialect: in.database.dialect, Table: table.name, Column: c.columns[0].field.DBName, Text: c.columns[0].kind == text}
+	// These names are written in quotes.
+	for _, name := range []string{table.schema, table.name, place.Column} {
+		if strings.ContainsAny(name, "\"`.") {
+			return
+		}
+	}
+	if table.schema != "" {
+		place.Table = table.schema + "." + table.name
+	}
+	r.Add(place, c.inserted())
+}
+
+// inserted returns the key of a row that was not stored before the statement, or 0. The key of an
+// upsert that is still the fresh one was inserted. Without an upsert all rows were, and so was a
+// key that the caller has set, unless other rows may share it because it is one of several columns.
+func (c *creation) inserted() types.Snowflake {
+	u, upserts := c.upsert()
+	complete := c.stmt.RowsAffected >= int64(c.rows.len())
+	alone := len(c.stmt.Schema.PrimaryFields) == 1
+	switch {
+	case !upserts && !complete, len(c.sent) == 0 && upserts, upserts && c.keyKnown(u) && !complete:
+		return 0 // a trigger may have left rows out
+	case !upserts && alone:
+		return c.keyAt(c.rows.len() - 1)
+	case !upserts:
+		key := c.keyAt(c.rows.len() - 1)
+		if !slices.Contains(c.fresh, key) {
+			key = 0
+		}
+		return key
+	}
+	if c.rows.len()*len(c.columns) != len(c.sent) {
+		return 0 // see reconcile
+	}
+	for i, fresh := range slices.Backward(c.freshRows()) {
+		if fresh && c.columns[0].get(c.stmt.Context, c.rows.at(i)) == c.sentAt(i, 0) {
+			return c.keyAt(i)
+		}
+	}
+	return 0
+}
+
+// keyAt returns the key of row i, or 0 if it is none of the plugin's form.
+func (c *creation) keyAt(i int) types.Snowflake {
+	key := c.columns[0].get(c.stmt.Context, c.rows.at(i))
+	if c.columns[0].kind != text {
+		return types.Snowflake(key.number)
+	}
+	// Another text, such as one with zeros before it, would not be found.
+	n, err := strconv.ParseInt(key.text, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != key.text {
+		return 0
+	}
+	return types.Snowflake(n)
+}
