@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
@@ -22,6 +24,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -35,7 +38,7 @@ type (
 		Cell   int64       `db:"cell"`
 		Number string      `db:"number"`
 		N      int         `db:"n"`
-		Items  []faultItem `db:"-" snowkey:"items,fk=order_id"`
+		Items  []faultItem `db:"-" snowkey:"items,fk=order_id" gorm:"foreignKey:OrderID"`
 	}
 	faultItem struct {
 		types.Model
@@ -43,6 +46,9 @@ type (
 		OrderID types.Snowflake `db:"order_id"`
 	}
 )
+
+func (faultOrder) TableName() string { return "orders" }
+func (faultItem) TableName() string  { return "items" }
 
 // faultRows makes the rows of a cell.
 func faultRows(cell int64, n int) []faultOrder {
@@ -281,6 +287,41 @@ func inTx(do func(ctx context.Context, tx *sqlx.Tx, h *sqlxhelper.Helper, rows *
 	}
 }
 
+// gormKeys are keys that no group and no repetition of a call has had.
+var gormKeys = sqlxcases.NewCounter(1 << 50)
+
+// gormInTx runs a call in InTx of gormplugin.
+func gormInTx(do func(tx *gorm.DB, rows *[]faultOrder) error) func(context.Context, *sqlx.DB, *sqlxhelper.Helper, *[]faultOrder) error {
+	return func(ctx context.Context, db *sqlx.DB, _ *sqlxhelper.Helper, rows *[]faultOrder) error {
+		g, err := gormOn(db, gormKeys)
+		if err != nil {
+			return err
+		}
+		err = gormplugin.InTx(ctx, g, nil, func(tx *gorm.DB) error {
+			// lib/pq does not end with ctx, and then nor would the function. What is left behind has
+			// rows of its own.
+			work, done := slices.Clone(*rows), make(chan error, 1)
+			for i := range work {
+				work[i].Items = slices.Clone(work[i].Items)
+			}
+			go func() { done <- do(tx, &work) }()
+			late := make(chan time.Time)
+			defer context.AfterFunc(ctx, func() { time.AfterFunc(faultHold, func() { close(late) }) })()
+			select {
+			case err := <-done:
+				*rows = work
+				return err
+			case <-late:
+				return ctx.Err()
+			}
+		})
+		if dialect.DuplicateKey(err) {
+			err = fmt.Errorf("%w: %w", sqlxhelper.ErrDuplicateKey, err)
+		}
+		return err
+	}
+}
+
 // pointers yields pointers to rows, whose keys are set in them.
 func pointers(rows []faultOrder) iter.Seq2[*faultOrder, error] {
 	return func(yield func(*faultOrder, error) bool) {
@@ -350,6 +391,34 @@ var faultCalls = []faultCall{
 			return ctx.Err()
 		}
 	})}.call("InTx without a Helper", nil),
+	faultWrite{rows: 3, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+		return tx.Create(rows).Error
+	})}.call("gormplugin.InTx", nil),
+	faultWrite{rows: 2, items: 2, inside: true, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+		fresh := faultRows((*rows)[0].Cell, 2)
+		for i := range fresh {
+			fresh[i].Items = []faultItem{{Cell: fresh[i].Cell}, {Cell: fresh[i].Cell}}
+		}
+		*rows = fresh
+		return tx.Create(&fresh).Error
+	})}.call("gormplugin.InTx with a graph made inside", nil),
+	faultWrite{rows: 3, old: 1, updates: true, blind: true, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+		upsert := clause.OnConflict{Columns: []clause.Column{{Name: "number"}}, DoUpdates: clause.AssignmentColumns([]string{"n"})}
+		return tx.Clauses(upsert).Create(rows).Error
+	})}.call("gormplugin.InTx with an upsert", nil),
+	faultWrite{rows: 3, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+		if err := tx.Create(rows).Error; err != nil {
+			return err
+		}
+		return undone(tx, func(tx *gorm.DB) error {
+			return tx.Create(&faultOrder{Cell: (*rows)[0].Cell, Number: "undone"}).Error
+		})
+	})}.call("gormplugin.InTx with a nested one that is rolled back", nil),
+	faultWrite{rows: 1, inside: true, blind: true, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+		row := &(*rows)[0]
+		row.ID = types.Snowflake(row.Cell * 100_000)
+		return tx.Exec("INSERT INTO orders VALUES (?, ?, ?, 1)", row.ID, row.Cell, row.Number).Error
+	})}.call("gormplugin.InTx of raw SQL", nil),
 	{name: "NextIn in InTx", tables: counterTables, make: nextIn},
 	{name: "Take of a counter", tables: counterTables, make: takeOfCounter},
 	{name: "Take", tables: segmentTables, make: takeOfSegment},

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/logger"
 	"gorm.io/plugin/dbresolver"
 
+	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -57,6 +58,9 @@ func TestGormPluginStandsBesideTheResolver(t *testing.T) {
 					if !errors.Is(err, back) {
 						t.Fatalf("Transaction = %v; want the error of its closure", err)
 					}
+					within := box{Name: "within"}
+					must(t, gormplugin.InTx(t.Context(), db, nil, func(tx *gorm.DB) error { return tx.Create(&within).Error }))
+					wantBox(t, source, "within", within.ID)
 					id, child := undone.ID, undone.Things[0].ID
 					must(t, db.Create(&undone).Error)
 					if undone.ID != id || undone.Things[0].ID != child {

@@ -120,20 +120,22 @@ func TestLostCommitOfRowsThatAreHiddenIsFoundOut(t *testing.T) {
 	for _, driver := range []string{"pgx", "postgres"} {
 		for name, h := range hidings {
 			for what, want := range map[loss]int{answerLost: 1, commitLost: 2} {
-				t.Run(fmt.Sprintf("%s/%s/%d runs", driver, name, want), func(t *testing.T) {
-					t.Parallel()
-					through, text, rows := h.in(t, driver, &losing{what: what})
-					helper, runs := sqlxhelper.New(sqlxcases.NewCounter(0)), 0
-					err := sqlxhelper.InTx(t.Context(), through, nil, func(tx *sqlx.Tx) error {
-						runs++
-						if _, err := tx.Exec(text(h.first)); err != nil {
-							return err
+				onTxPlugins(t, func(t *testing.T, p txPlugin) {
+					t.Run(fmt.Sprintf("%s/%s/%d runs", driver, name, want), func(t *testing.T) {
+						t.Parallel()
+						through, text, rows := h.in(t, driver, &losing{what: what})
+						runs := 0
+						err := p.on(t, through, 0)(t.Context(), func(tx pluginTx) error {
+							runs++
+							if err := tx.exec(t.Context(), text(h.first)); err != nil {
+								return err
+							}
+							return tx.insert(t.Context(), make([]suppressed, 1))
+						})
+						if n := rows(); err != nil || n != 1 || runs != want {
+							t.Errorf("InTx() = %v after %d runs with %d rows; want nil after %d with 1", err, runs, n, want)
 						}
-						return helper.Insert(t.Context(), tx, "suppressed", &suppressed{})
 					})
-					if n := rows(); err != nil || n != 1 || runs != want {
-						t.Errorf("InTx() = %v after %d runs with %d rows; want nil after %d with 1", err, runs, n, want)
-					}
 				})
 			}
 		}
@@ -217,22 +219,24 @@ func besideMySQL(t *testing.T, dsn string, l *losing) (through *sqlx.DB, text fu
 func TestLostCommitInAnotherDatabaseIsNoReasonToRunAgain(t *testing.T) {
 	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
 		for what, want := range map[loss]int{answerLost: 1, commitLost: 2} {
-			t.Run(fmt.Sprintf("%d runs", want), func(t *testing.T) {
-				t.Parallel()
-				key := time.Now().UnixNano() // in no database of another test
-				through, text, rows := besideMySQL(t, dsn, &losing{what: what})
-				helper, runs := sqlxhelper.New(sqlxcases.NewCounter(types.Snowflake(key))), 0
-				err := sqlxhelper.InTx(t.Context(), through, nil, func(tx *sqlx.Tx) error {
-					runs++
-					if _, err := tx.Exec(text("USE %s")); err != nil {
-						return err
+			onTxPlugins(t, func(t *testing.T, p txPlugin) {
+				t.Run(fmt.Sprintf("%d runs", want), func(t *testing.T) {
+					t.Parallel()
+					key := time.Now().UnixNano() // in no database of another test
+					through, text, rows := besideMySQL(t, dsn, &losing{what: what})
+					runs := 0
+					err := p.on(t, through, types.Snowflake(key))(t.Context(), func(tx pluginTx) error {
+						runs++
+						if _, err := tx.conn().Exec(text("USE %s")); err != nil {
+							return err
+						}
+						return tx.insert(t.Context(), make([]suppressed, 1))
+					})
+					unknown := what == answerLost
+					if n := rows(); n != 1 || runs != want || errors.Is(err, sqlxhelper.ErrCommitUnknown) != unknown || !unknown && err != nil {
+						t.Errorf("InTx() = %v after %d runs with %d rows; want ErrCommitUnknown: %t, after %d with 1", err, runs, n, unknown, want)
 					}
-					return helper.Insert(t.Context(), tx, "suppressed", &suppressed{})
 				})
-				unknown := what == answerLost
-				if n := rows(); n != 1 || runs != want || errors.Is(err, sqlxhelper.ErrCommitUnknown) != unknown || !unknown && err != nil {
-					t.Errorf("InTx() = %v after %d runs with %d rows; want ErrCommitUnknown: %t, after %d with 1", err, runs, n, unknown, want)
-				}
 			})
 		}
 	})
@@ -241,23 +245,27 @@ func TestLostCommitInAnotherDatabaseIsNoReasonToRunAgain(t *testing.T) {
 // A view may show other rows than go through it.
 func TestLostCommitThroughAViewOfMySQLIsUnknown(t *testing.T) {
 	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		through, around := mysqlBehind(dsn)(t, &losing{what: answerLost})
-		execSqlx(t, around.DB, "CREATE TABLE behind (id BIGINT PRIMARY KEY, n BIGINT)")
-		execSqlx(t, around.DB, "CREATE VIEW suppressed AS SELECT id, n FROM behind WHERE n > 0")
-		runs := 0
-		err := sqlxhelper.InTx(t.Context(), through.DB, nil, func(tx *sqlx.Tx) error {
-			runs++
-			return sqlxhelper.New(sqlxcases.NewCounter(0)).Insert(t.Context(), tx, "suppressed", &suppressed{})
+		onTxPlugins(t, func(t *testing.T, p txPlugin) {
+			through, around := mysqlBehind(dsn)(t, &losing{what: answerLost})
+			execSqlx(t, around.DB, "CREATE TABLE behind (id BIGINT PRIMARY KEY, n BIGINT)")
+			execSqlx(t, around.DB, "CREATE VIEW suppressed AS SELECT id, n FROM behind WHERE n > 0")
+			runs := 0
+			err := p.on(t, through.DB, 0)(t.Context(), func(tx pluginTx) error { runs++; return tx.insert(t.Context(), make([]suppressed, 1)) })
+			if !errors.Is(err, sqlxhelper.ErrCommitUnknown) || runs != 1 {
+				t.Errorf("InTx() = %v after %d runs; want ErrCommitUnknown after 1", err, runs)
+			}
 		})
-		if !errors.Is(err, sqlxhelper.ErrCommitUnknown) || runs != 1 {
-			t.Errorf("InTx() = %v after %d runs; want ErrCommitUnknown after 1", err, runs)
-		}
 	})
 }
 
 // If a process of the server dies, all others start anew, and what was not on disk is lost: also
 // that an ID was given out. Another transaction gets it then, and commits.
 func TestIDOfATransactionIsWorthNothingAfterACrash(t *testing.T) {
+	onTxPlugins(t, idAfterACrash)
+}
+
+func idAfterACrash(t *testing.T, p txPlugin) {
+	t.Helper()
 	dsn, _ := servertest.StartPostgreSQL(t, "autovacuum=off", "bgwriter_delay=10s", "wal_writer_delay=10s")
 	db := openSqlx(t, "pgx", dsn)
 	for _, text := range []string{
@@ -273,14 +281,14 @@ func TestIDOfATransactionIsWorthNothingAfterACrash(t *testing.T) {
 	}
 	app := openSqlx(t, "pgx", dsn+"&role=app")
 	runs := 0
-	err := sqlxhelper.InTx(t.Context(), app, nil, func(tx *sqlx.Tx) error {
+	err := p.on(t, app, 0)(t.Context(), func(tx pluginTx) error {
 		runs++
-		if err := sqlxhelper.New(sqlxcases.NewCounter(0)).Insert(t.Context(), tx, "suppressed", &suppressed{}); err != nil {
+		if err := tx.insert(t.Context(), make([]suppressed, 1)); err != nil {
 			return err
 		}
 		var id, other int64
 		var pid int
-		if err := tx.QueryRow("SELECT txid_current(), pg_backend_pid()").Scan(&id, &pid); err != nil {
+		if err := tx.conn().QueryRow("SELECT txid_current(), pg_backend_pid()").Scan(&id, &pid); err != nil {
 			return err
 		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {

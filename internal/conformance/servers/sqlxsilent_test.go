@@ -9,6 +9,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
+	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
 	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -74,6 +77,14 @@ func TestCallsEndWithTheirContextsThoughTheServerIsSilent(t *testing.T) {
 		}},
 		"InTx": {[]string{"Begin", "Insert", "Commit"}, func(ctx context.Context, h *sqlxhelper.Helper, db *sqlx.DB, _ *sqlx.Tx) error {
 			return sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error { return h.InsertMany(ctx, tx, "suppressed", many) })
+		}},
+		// lib/pq waits for the answer to an insert.
+		"GormInTx": {[]string{"Begin", "Commit"}, func(ctx context.Context, _ *sqlxhelper.Helper, db *sqlx.DB, _ *sqlx.Tx) error {
+			g, err := gormOn(db, sqlxcases.NewCounter(0))
+			if err != nil {
+				return err
+			}
+			return gormplugin.InTx(ctx, g, nil, func(tx *gorm.DB) error { return tx.Table("suppressed").Create(make([]suppressed, 3)).Error })
 		}},
 		"InTxWithoutHelper": {[]string{"Begin", "Commit"}, func(ctx context.Context, _ *sqlxhelper.Helper, db *sqlx.DB, _ *sqlx.Tx) error {
 			return sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error { return nil })

@@ -9,9 +9,13 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"gorm.io/gorm"
+
+	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
 	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
 )
 
 // waitingPostgres starts a PostgreSQL whose commits wait for a synchronous standby that is
@@ -46,6 +50,14 @@ var waitingCalls = map[string]func(ctx context.Context, h *sqlxhelper.Helper, db
 	"InsertSeq": func(ctx context.Context, h *sqlxhelper.Helper, db *sqlx.DB) error {
 		_, err := sqlxhelper.InsertSeq(ctx, h, db, "suppressed", func(yield func(suppressed, error) bool) { yield(suppressed{}, nil) })
 		return err
+	},
+	"GormInTx": func(ctx context.Context, _ *sqlxhelper.Helper, db *sqlx.DB) error {
+		// Keys that no other call has.
+		g, err := gormOn(db, sqlxcases.NewCounter(types.Snowflake(time.Now().UnixNano())))
+		if err != nil {
+			return err
+		}
+		return gormplugin.InTx(ctx, g, nil, func(tx *gorm.DB) error { return tx.Table("suppressed").Create(&suppressed{}).Error })
 	},
 	"InTx": func(ctx context.Context, h *sqlxhelper.Helper, db *sqlx.DB) error {
 		return sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error { return h.Insert(ctx, tx, "suppressed", &suppressed{}) })

@@ -232,36 +232,36 @@ func mysqlBehind(dsn string, changes ...func(*mysql.Config)) behind {
 }
 
 func TestLostCommitIsNeitherLostNorDoneTwice(t *testing.T) {
-	onCommitProxies(t, lostCommits)
+	onCommitProxies(t, func(t *testing.T, open behind) {
+		onTxPlugins(t, func(t *testing.T, p txPlugin) { lostCommits(t, open, p) })
+	})
 }
 
-func lostCommits(t *testing.T, open behind) {
+func lostCommits(t *testing.T, open behind, p txPlugin) {
 	t.Helper()
-	h := sqlxhelper.New(sqlxcases.NewCounter(0))
-	outside := func() func(tx *sqlx.Tx) error {
+	outside := func() func(tx pluginTx) error {
 		rows := make([]suppressed, 3)
-		return func(tx *sqlx.Tx) error { return h.InsertMany(t.Context(), tx, "suppressed", rows) }
+		return func(tx pluginTx) error { return tx.insert(t.Context(), rows) }
 	}
-	inside := func() func(tx *sqlx.Tx) error {
-		return func(tx *sqlx.Tx) error { return h.InsertMany(t.Context(), tx, "suppressed", make([]suppressed, 3)) }
+	inside := func() func(tx pluginTx) error {
+		return func(tx pluginTx) error { return tx.insert(t.Context(), make([]suppressed, 3)) }
 	}
-	without := func() func(tx *sqlx.Tx) error {
-		return func(tx *sqlx.Tx) error {
-			_, err := tx.Exec("INSERT INTO suppressed VALUES (1000001, 0), (1000002, 0), (1000003, 0)")
-			return err
+	without := func() func(tx pluginTx) error {
+		return func(tx pluginTx) error {
+			return tx.exec(t.Context(), "INSERT INTO suppressed VALUES (1000001, 0), (1000002, 0), (1000003, 0)")
 		}
 	}
 	for _, c := range []struct {
 		name    string
 		proxy   *losing
-		fn      func() func(tx *sqlx.Tx) error
+		fn      func() func(tx pluginTx) error
 		unknown bool
 		rows    int
 		runs    int
 	}{
 		{"AnswerLost", &losing{what: answerLost}, outside, false, 3, 1},
 		{"AnswerLostRowsMadeInside", &losing{what: answerLost}, inside, false, 3, 1},
-		{"AnswerLostRowsWithoutHelper", &losing{what: answerLost}, without, true, 3, 1},
+		{"AnswerLostRowsOfRawSQL", &losing{what: answerLost}, without, true, 3, 1},
 		{"CommitLost", &losing{what: commitLost}, outside, false, 3, 2},
 		{"CommitLostRowsMadeInside", &losing{what: commitLost}, inside, false, 3, 2},
 		{"CommitLate", &losing{what: commitLate, until: "SELECT 1 FROM|txid_status"}, outside, false, 3, 1}, // as MySQL, and PostgreSQL, is asked
@@ -271,7 +271,7 @@ func lostCommits(t *testing.T, open behind) {
 			through, around := open(t, c.proxy)
 			execSqlx(t, around.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
 			fn, runs := c.fn(), 0
-			err := sqlxhelper.InTx(t.Context(), through.DB, nil, func(tx *sqlx.Tx) error { runs++; return fn(tx) })
+			err := p.on(t, through.DB, 0)(t.Context(), func(tx pluginTx) error { runs++; return fn(tx) })
 			if errors.Is(err, sqlxhelper.ErrCommitUnknown) != c.unknown || !c.unknown && err != nil {
 				t.Errorf("InTx() = %v; want ErrCommitUnknown: %v", err, c.unknown)
 			}
