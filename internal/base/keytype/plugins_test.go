@@ -31,7 +31,6 @@ type (
 	pointedRow   row[pointed]
 	scannedRow   row[scanned]
 	plainRow     row[plain]
-	copiedRow    row[copied]
 	snowflakeRow row[types.Snowflake]
 	// To GORM it is a text, which the plugin fills for the tag alone.
 	texted    uint64
