@@ -34,7 +34,13 @@ func TestAPgxpoolIsEnoughForLeasesGORMAndSqlx(t *testing.T) {
 	if _, err := pool.Exec(ctx, "CREATE TABLE "+table+" (id bigint PRIMARY KEY, number text)"); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _, _ = db.Exec("DROP TABLE " + table + ", " + table + "_leases") }()
+	defer func() {
+		for _, suffix := range []string{"", "_leases", "_leases_meta", "_leases_past"} {
+			if _, err := db.Exec("DROP TABLE " + table + suffix); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
 	gen, err := snowkey.Open(ctx, db, snowkey.Config{Table: table + "_leases"})
 	if err != nil {
 		t.Fatal(err)
