@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"regexp"
 	"testing"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -165,9 +167,9 @@ func TestInTxOfGormDoesNotGoOnAfterADeadlockOnMariaDBAndMySQL(t *testing.T) {
 				waits <- err
 			}()
 			waiting := poll(t.Context(), func() bool {
-				var n int
-				err := d.DB.Get(&n, "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = ? AND trx_state = 'LOCK WAIT'", id)
-				return err == nil && n == 1
+				var kind, name, status string
+				err := d.DB.QueryRow("SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status)
+				return err == nil && regexp.MustCompile(fmt.Sprintf(`LOCK WAIT [^\n]*\n(?:MariaDB|MySQL) thread id %d,`, id)).MatchString(status)
 			})
 			if !waiting {
 				t.Error("the other transaction does not wait")
