@@ -14,9 +14,11 @@ import (
 // savepoint; its other methods, such as BeginTxx, do not matter. The type's own methods keep
 // their meaning: locks, logs and metrics of the program see every statement.
 //
-// The program vouches for the transaction. Outside of one PostgreSQL refuses the call. MySQL and
-// SQLite store each statement by itself, and the call returns an error because the savepoint is
-// missing, so do not use Within to get past [ErrDB].
+// The program vouches for the transaction, so do not use Within to get past [ErrDB]: a *sqlx.DB is
+// refused, but a handle that passes statements on to one is not known. Outside of a transaction
+// PostgreSQL refuses the call. MySQL stores each statement by itself, and the call returns an
+// error because the savepoint is missing. On SQLite the savepoint begins a transaction on whichever
+// connection the pool gives, which may not be that of the next statement.
 //
 // A call uses the field Mapper of the handle, if it has one, and prepares statements only if the
 // handle has the method PrepareContext. [InTx] counts the rows if the handle is its *sqlx.Tx, or a
@@ -47,6 +49,9 @@ func cannotPrepare(db any) bool {
 func (w within) connect() (conn, error) {
 	if v := reflect.ValueOf(w.ExtContext); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return conn{}, fmt.Errorf("%w: Within got a nil %T", ErrDB, w.ExtContext)
+	}
+	if _, ok := w.ExtContext.(*sqlx.DB); ok {
+		return conn{}, fmt.Errorf("%w: Within got a *sqlx.DB, which is a pool and no transaction", ErrDB)
 	}
 	m, err := mapperField(reflect.ValueOf(w.ExtContext))
 	if err != nil {

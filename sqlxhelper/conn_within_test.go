@@ -75,6 +75,7 @@ func TestCheckSaysWhichHandlesCallsRefuse(t *testing.T) {
 	var none *sqlx.Tx
 	for name, bad := range map[string]sqlxhelper.DB{
 		"nil": nil, "nil transaction": none, "neither": forward{db}, "within nil": sqlxhelper.Within(nil), "within nil transaction": sqlxhelper.Within(none),
+		"within a pool": sqlxhelper.Within(db),
 	} {
 		if err := h.Check(bad); !errors.Is(err, sqlxhelper.ErrDB) {
 			t.Errorf("Check(%s) = %v; want ErrDB", name, err)
