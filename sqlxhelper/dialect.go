@@ -82,8 +82,6 @@ type traits struct {
 	forUpdate string
 	// identifies: transactions have IDs, see outcome.Xact.
 	identifies bool
-	// standby: a commit may wait for a synchronous standby, see package standby.
-	standby bool
 }
 
 var allTraits = [...]traits{
@@ -93,7 +91,7 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
-		arrays: true, identifies: true, standby: true,
+		arrays: true, identifies: true,
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,

@@ -12,7 +12,6 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
-	"github.com/snowkey/snowkey/internal/base/standby"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -58,7 +57,7 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 		began := time.Now()
 		result, err := s.send(ctx, text, args)
 		switch took := time.Since(began); {
-		case err == nil && !(s.dialect.standby && standby.Cut(ctx, took)):
+		case err == nil && !outcome.Cut(ctx, s.dialect.Dialect, took):
 			return result, nil
 		case err == nil:
 			return s.confirm(ctx, fmt.Errorf("answered after %v", took), result)
@@ -196,7 +195,7 @@ func (s *single) lookOnce(ctx context.Context, found *bool, ours bool) error {
 	})
 }
 
-// confirm returns result once a failover cannot lose the rows, see [standby.Ensure].
+// confirm returns result once a failover cannot lose the rows, see package standby.
 func (s *single) confirm(ctx context.Context, said error, result sql.Result) (sql.Result, error) {
 	p := s.pending()
 	p.Answered = true

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/standby"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -69,3 +71,8 @@ func (d *Database) rollback(ctx context.Context, tx Tx, err error) error {
 // waitsForStandby reports whether a commit of d may wait for a synchronous standby, see package
 // standby.
 func waitsForStandby(d dialect.Dialect) bool { return d == dialect.PostgreSQL }
+
+// Cut reports whether the wait of a commit of d, which took so long, may have been cut off.
+func Cut(ctx context.Context, d dialect.Dialect, took time.Duration) bool {
+	return waitsForStandby(d) && standby.Cut(ctx, took)
+}

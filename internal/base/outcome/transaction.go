@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/standby"
 )
 
 // An End is what is known about the end of a transaction.
@@ -40,7 +39,7 @@ type Transaction struct {
 // if the outcome is Committed, and matches [ErrCommitUnknown] if the outcome is InDoubt.
 func (t *Transaction) Run(ctx context.Context, fn func(Tx) error) (End, error) {
 	o, took, err := t.attempt(ctx, fn)
-	cut := o == Committed && waitsForStandby(t.Dialect) && standby.Cut(ctx, took)
+	cut := o == Committed && Cut(ctx, t.Dialect, took)
 	if o != InDoubt && !cut {
 		return o, err
 	}
