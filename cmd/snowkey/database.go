@@ -155,6 +155,21 @@ func (o *options) open(ctx context.Context) (*database, error) {
 	return d, nil
 }
 
+// each calls scan for each row of a query.
+func (d *database) each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := d.QueryContext(ctx, query, args...)
+	if err != nil {
+		return d.hide(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return d.hide(err)
+		}
+	}
+	return d.hide(rows.Err())
+}
+
 // mysqlConnector returns the connector of a URL. Its parameters are those of the driver, and
 // socket, the path of a socket in place of the host.
 func mysqlConnector(l location) (driver.Connector, error) {

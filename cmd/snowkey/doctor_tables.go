@@ -91,25 +91,19 @@ func (e *examination) unique(ctx context.Context, c keyColumn) error {
 
 // primaryKey returns the column that is the primary key of a table.
 func (e *examination) primaryKey(ctx context.Context, table string) (string, error) {
-	rows, err := e.d.QueryContext(ctx, map[keysql.Dialect]string{
+	var all []string
+	err := e.d.each(ctx, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		all = append(all, name)
+		return err
+	}, map[keysql.Dialect]string{
 		keysql.PostgreSQL: "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey) WHERE i.indrelid = to_regclass(quote_ident($1)) AND i.indisprimary",
 		keysql.MySQL:      "SELECT column_name FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = ? AND index_name = 'PRIMARY'",
 		keysql.SQLite:     "SELECT name FROM pragma_table_info(?) WHERE pk > 0",
 	}[e.d.dialect], table)
 	if err != nil {
-		return "", e.d.hide(err)
-	}
-	defer func() { _ = rows.Close() }()
-	var all []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return "", e.d.hide(err)
-		}
-		all = append(all, name)
-	}
-	if err := rows.Err(); err != nil {
-		return "", e.d.hide(err)
+		return "", err
 	}
 	if len(all) != 1 {
 		return "", usagef("table %s: its primary key has %d columns, or it is not there: want a column such as %[1]s.id", table, len(all))
@@ -151,18 +145,11 @@ ORDER BY 1, 2`,
 
 // everyKey looks at the types of all primary keys, and before them of what refers to them.
 func (e *examination) everyKey(ctx context.Context) error {
-	rows, err := e.d.QueryContext(ctx, everyKeyQueries[e.d.dialect])
-	if err != nil {
-		return e.d.hide(err)
-	}
-	defer func() { _ = rows.Close() }()
 	var keys, references []keyColumn
-	for rows.Next() {
+	err := e.d.each(ctx, func(rows *sql.Rows) error {
 		var c keyColumn
 		var to string
-		if err := rows.Scan(&c.table, &c.column, &to); err != nil {
-			return e.d.hide(err)
-		}
+		err := rows.Scan(&c.table, &c.column, &to)
 		c.name = c.table + "." + c.column
 		if to == "" {
 			keys = append(keys, c)
@@ -170,9 +157,10 @@ func (e *examination) everyKey(ctx context.Context) error {
 			c.name += ", which refers to " + to
 			references = append(references, c)
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return e.d.hide(err)
+		return err
+	}, everyKeyQueries[e.d.dialect])
+	if err != nil {
+		return err
 	}
 	for _, c := range references {
 		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn, schemacheck.WrongType, schemacheck.Sign); err != nil {
@@ -388,19 +376,13 @@ func (e *examination) makers(ctx context.Context, c keyColumn) error {
 }
 
 func (e *examination) page(ctx context.Context, query string) (ids []types.Snowflake, err error) {
-	rows, err := e.d.QueryContext(ctx, query)
-	if err != nil {
-		return nil, e.d.hide(err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	err = e.d.each(ctx, func(rows *sql.Rows) error {
 		var id types.Snowflake
-		if err := rows.Scan(&id); err != nil {
-			return nil, e.d.hide(err)
-		}
+		err := rows.Scan(&id)
 		ids = append(ids, id)
-	}
-	return ids, e.d.hide(rows.Err())
+		return err
+	}, query)
+	return ids, err
 }
 
 // strange reports the keys of a worker number that nobody had then.

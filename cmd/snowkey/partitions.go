@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -120,19 +121,12 @@ A run that ends in the middle says what was done, and the same command goes on. 
 }
 
 // partitions returns what the catalog says of the partitions of a table.
-func (d *database) partitions(ctx context.Context, p keysql.Partitions) ([]keysql.Existing, error) {
-	rows, err := d.QueryContext(ctx, p.Existing())
-	if err != nil {
-		return nil, d.hide(err)
-	}
-	defer func() { _ = rows.Close() }()
-	var all []keysql.Existing
-	for rows.Next() {
+func (d *database) partitions(ctx context.Context, p keysql.Partitions) (all []keysql.Existing, err error) {
+	err = d.each(ctx, func(rows *sql.Rows) error {
 		var e keysql.Existing
-		if err := rows.Scan(&e.Name, &e.From, &e.Until); err != nil {
-			return nil, d.hide(err)
-		}
+		err := rows.Scan(&e.Name, &e.From, &e.Until)
 		all = append(all, e)
-	}
-	return all, d.hide(rows.Err())
+		return err
+	}, p.Existing())
+	return all, err
 }
