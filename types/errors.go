@@ -3,6 +3,8 @@ package types
 import (
 	"errors"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // The errors that a [*ValueError] wraps, for errors.Is.
@@ -54,6 +56,19 @@ func quote[S string | []byte](s S) string {
 		return strconv.Quote(string(s[:maxQuoted])) + "… (" + strconv.Itoa(len(s)) + " bytes)"
 	}
 	return strconv.Quote(string(s))
+}
+
+// quoteJSON returns rejected JSON as it stands in the document, where a string has quotes already.
+func quoteJSON(data []byte) string {
+	shown, rest := string(data), ""
+	if len(data) > maxQuoted {
+		shown, rest = string(data[:maxQuoted]), "… ("+strconv.Itoa(len(data))+" bytes)"
+	}
+	unprintable := func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
+	if shown == "" || strings.ContainsFunc(shown, unprintable) {
+		return quote(data)
+	}
+	return shown + rest
 }
 
 func fail(op, into, value, want string, err error) error {

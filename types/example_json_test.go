@@ -27,7 +27,7 @@ func Example_json() {
 	// Output:
 	// {"id":"9007199254740993","parent":null} <nil>
 	// 9007199254740993 7 <nil>
-	// types: cannot unmarshal JSON "1e18" into Snowflake: want a JSON string or integer 0..9223372036854775807
+	// types: cannot unmarshal JSON 1e18 into Snowflake: want a JSON string or integer 0..9223372036854775807
 }
 
 // With omitzero, an ID that is not assigned yet and one that is absent disappear.

@@ -12,6 +12,11 @@ func (s *Snowflake) UnmarshalJSON(data []byte) error {
 }
 
 // unmarshalJSON is UnmarshalJSON for s, which is all or part of a value of the named type.
+//
+// The error is no *json.UnmarshalTypeError, to which encoding/json would add the path of the field.
+// That type wraps nothing before Go 1.27, so that no caller could match ErrSyntax or find the
+// *ValueError, and encoding/json completes no error that wraps one. encoding/json/v2 wraps this
+// error in a *json.SemanticError with the path.
 func (s *Snowflake) unmarshalJSON(data []byte, into string) error {
 	if string(data) == "null" {
 		return nil
@@ -22,10 +27,10 @@ func (s *Snowflake) unmarshalJSON(data []byte, into string) error {
 	}
 	n, err := parseDecimal(digits)
 	if err != nil {
-		return fail("unmarshal JSON", into, quote(data), wantJSON, err)
+		return fail("unmarshal JSON", into, quoteJSON(data), wantJSON, err)
 	}
 	if s == nil {
-		return fail("unmarshal JSON", into, quote(data), wantReceiver, ErrSyntax)
+		return fail("unmarshal JSON", into, quoteJSON(data), wantReceiver, ErrSyntax)
 	}
 	*s = n
 	return nil

@@ -74,3 +74,19 @@ func TestUnmarshalJSONKeepsAndChangesNoBytes(t *testing.T) {
 		t.Errorf("after the buffer changed: %d and %d; want 175928847299117063 twice", id, null.Snowflake)
 	}
 }
+
+// A *json.UnmarshalTypeError would have the path of the field, and match none of these.
+func TestErrorOfAFieldMatchesUnderEveryDecoder(t *testing.T) {
+	for _, e := range codecs() {
+		var doc struct {
+			Items []struct {
+				ID types.Snowflake `json:"id"`
+			} `json:"items"`
+		}
+		err := e.Unmarshal([]byte(`{"items":[{"id":"1"},{"id":"12x"}]}`), &doc)
+		var ve *types.ValueError
+		if !errors.Is(err, types.ErrSyntax) || !errors.As(err, &ve) || ve.Value != `"12x"` {
+			t.Errorf("%s: Unmarshal = %v; want ErrSyntax in a *ValueError about \"12x\"", e.Name, err)
+		}
+	}
+}
