@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,7 +139,15 @@ func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
 			err = g.await(ctx, &p)
 		}
 	}
-	return 0, fmt.Errorf("core: no ID: %w", err)
+	return 0, noID(err)
+}
+
+// noID returns err as an error of this package.
+func noID(err error) error {
+	if strings.HasPrefix(err.Error(), "core: ") {
+		return err
+	}
+	return fmt.Errorf("core: no ID: %w", err)
 }
 
 // await waits for a counter that is not sealed, unless the generator is closed.
@@ -178,7 +186,7 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	}
 	if err != nil {
 		clear(ids)
-		return fmt.Errorf("core: no IDs for a slice of %s: %w", strconv.Itoa(len(ids)), err)
+		return noID(err)
 	}
 	at.lay(ids)
 	return nil

@@ -1,13 +1,13 @@
 package gormplugin
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/snowkey/snowkey/internal/base/supply"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -224,7 +224,7 @@ func (c *creation) fill(p *Plugin) error {
 	}
 	ids, err := p.reserve(ctx, missing)
 	if err != nil {
-		return fmt.Errorf("gormplugin: %d keys for %s: %w", missing, c.stmt.Schema.Name, err)
+		return supply.Failed("gormplugin", missing, " for "+c.stmt.Schema.Name, err)
 	}
 	g, next := graphIn(ctx, p), 0
 	if g != nil {

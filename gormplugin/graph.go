@@ -8,6 +8,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/internal/base/supply"
 )
 
 // Assign gives a key to every row of a graph that lacks one, and sets the foreign keys
@@ -185,7 +187,7 @@ func (g *graph) assign() error {
 	if len(missing) > 0 {
 		ids, err := g.plugin.reserve(g.ctx, len(missing))
 		if err != nil {
-			return fmt.Errorf("gormplugin: %d keys for a graph of %s: %w", len(missing), g.rows[0].model.schema.Name, err)
+			return supply.Failed("gormplugin", len(missing), " for a graph of "+g.rows[0].model.schema.Name, err)
 		}
 		g.first(ids[0])
 		for n, m := range missing {

@@ -141,7 +141,7 @@ type CountError struct {
 }
 
 func (e *CountError) Error() string {
-	return fmt.Sprintf("sqlxhelper: insert into %s: %d rows affected, %d rows given", e.Table, e.Affected, e.Rows)
+	return fmt.Sprintf("sqlxhelper: insert into %s: rows affected: %d, rows given: %d", e.Table, e.Affected, e.Rows)
 }
 
 // An UnknownError matches [ErrCommitUnknown]. Its field Rows has one [StoredRow] of each table that

@@ -60,7 +60,7 @@ func (h *Helper) newKeySource() (k keySource) {
 func (k keySource) usable(n int) error {
 	switch {
 	case errors.Is(k.refused, supply.ErrNone):
-		return fmt.Errorf("%w: %d keys are missing, and New was given a nil Source", ErrSource, n)
+		return fmt.Errorf("%w: %s to take, and New was given a nil Source", ErrSource, supply.Count(n))
 	case k.refused != nil:
 		return fmt.Errorf("%w: %w", ErrWideKey, k.refused)
 	}
@@ -79,7 +79,7 @@ func (k keySource) take(ctx context.Context, ids []types.Snowflake) error {
 	} else if key != nil {
 		return fmt.Errorf("%w: %w", ErrSource, err)
 	} else if err != nil {
-		return fmt.Errorf("sqlxhelper: %d keys from the source: %w", len(ids), err)
+		return supply.Failed("sqlxhelper", len(ids), "", err)
 	}
 	return nil
 }

@@ -39,19 +39,19 @@ func TestSourceErrorLeavesAllKeysUnsetAndSendsNothing(t *testing.T) {
 		want error
 		has  string
 	}{
-		"NextAtLastKey": {failAt(4, mine), mine, "4 keys from the source: mine"},
+		"NextAtLastKey": {failAt(4, mine), mine, "sqlxhelper: take 4 keys: mine"},
 		"Fill": {fillSource{func(_ context.Context, ids []types.Snowflake) error {
 			ids[0], ids[1] = 1, 2
 			return mine
-		}}, mine, "4 keys from the source: mine"},
+		}}, mine, "sqlxhelper: take 4 keys: mine"},
 		"FillLeavesZero": {fillSource{func(_ context.Context, ids []types.Snowflake) error {
 			ids[0], ids[1], ids[3] = 1, 2, 4
 			return nil
 		}}, sqlxhelper.ErrSource, "key 3 of 4 is 0"},
 		"NextZero":      {failAt(2, nil), sqlxhelper.ErrSource, "key 2 of 4 is 0"},
 		"NextNegative":  {sqlxhelper.SourceFunc(func(context.Context) (types.Snowflake, error) { return -5, nil }), sqlxhelper.ErrSource, "is -5"},
-		"Nil":           {nil, sqlxhelper.ErrSource, "4 keys are missing"},
-		"NilSourceFunc": {sqlxhelper.SourceFunc(nil), sqlxhelper.ErrSource, "4 keys are missing"},
+		"Nil":           {nil, sqlxhelper.ErrSource, "4 keys to take"},
+		"NilSourceFunc": {sqlxhelper.SourceFunc(nil), sqlxhelper.ErrSource, "4 keys to take"},
 		"Context":       {failAt(1, context.DeadlineExceeded), context.DeadlineExceeded, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -150,7 +150,7 @@ func TestRowsAffectedMustBeTheRowsGiven(t *testing.T) {
 		if !errors.As(err, &count) || *count != (sqlxhelper.CountError{Table: "t", Rows: 3, Affected: affected}) {
 			t.Fatalf("InsertMany(3 rows, %d affected) = %#v; want a CountError with both", affected, err)
 		}
-		if want := fmt.Sprintf("sqlxhelper: insert into t: %d rows affected, 3 rows given", affected); err.Error() != want {
+		if want := fmt.Sprintf("sqlxhelper: insert into t: rows affected: %d, rows given: 3", affected); err.Error() != want {
 			t.Errorf("InsertMany(3 rows) = %q; want %q", err, want)
 		}
 	}

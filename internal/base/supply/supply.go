@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/snowkey/snowkey/internal/base/placement"
 	"github.com/snowkey/snowkey/types"
@@ -126,6 +127,29 @@ func (s *Supply) take(ctx context.Context, ids []types.Snowflake) error {
 	}
 	return nil
 }
+
+// Count returns how many keys n is, in words.
+func Count(n int) string {
+	if n == 1 {
+		return "1 key"
+	}
+	return fmt.Sprintf("%d keys", n)
+}
+
+// Failed returns the error of a package that could not take n keys for something, because of err.
+// What the generator says of a call in which no time was left is not said twice.
+func Failed(of string, n int, something string, err error) error {
+	text := strings.TrimPrefix(err.Error(), "core: no ID: ")
+	return &failedError{of + ": take " + Count(n) + something + ": " + text, err}
+}
+
+type failedError struct {
+	text string
+	err  error
+}
+
+func (e *failedError) Error() string { return e.text }
+func (e *failedError) Unwrap() error { return e.err }
 
 // Sharded reports whether the keys name a shard. A nil Supply has no keys.
 func (s *Supply) Sharded() bool { return s != nil && s.shards != nil }

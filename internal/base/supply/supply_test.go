@@ -315,3 +315,38 @@ func TestShardsOfASupplyAreThoseOfItsSource(t *testing.T) {
 		t.Errorf("16 steps lead to the shards %v and back to %d; want all 16, and 3", fmt.Sprint(seen), shard)
 	}
 }
+
+// What the generator says of a call without a key is said once, and the number agrees with its noun.
+func TestTheErrorOfASourceIsSaidOnceByBothPlugins(t *testing.T) {
+	gen, err := core.New(core.Config{Worker: core.StaticWorker(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	cancelled := gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { return gen.Next(over) })
+	for n, want := range map[int]string{1: "take 1 key", 3: "take 3 keys"} {
+		for _, p := range plugins(t) {
+			_, err := p.fill(t, cancelled, false, false, n)
+			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), ": "+want) || !strings.HasSuffix(err.Error(), ": context canceled") || strings.Contains(err.Error(), "core: ") {
+				t.Errorf("%s, %d keys = %v; want %s, and context canceled once", p.name, n, err, want)
+			}
+		}
+	}
+	if err := gen.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plugins(t) {
+		_, err := p.fill(t, gen, false, false, 1)
+		if !errors.Is(err, core.ErrClosed) || !strings.HasSuffix(err.Error(), ": core: generator is closed") || strings.Contains(err.Error(), "no ID") {
+			t.Errorf("%s of a closed generator = %v; want the error of core once", p.name, err)
+		}
+	}
+	for name, err := range map[string]error{"Next": second(gen.Next(t.Context())), "Fill": gen.Fill(t.Context(), make([]types.Snowflake, 1))} {
+		if err == nil || err.Error() != "core: generator is closed" {
+			t.Errorf("%s of a closed generator = %v; want the sentinel alone", name, err)
+		}
+	}
+}
+
+func second(_ types.Snowflake, err error) error { return err }
