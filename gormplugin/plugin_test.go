@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -52,7 +53,12 @@ func TestUseRefusesANilSource(t *testing.T) {
 	}
 }
 
+// The text is GORM's, which calls nothing of the plugin before. Therefore the page has it as a heading.
 func TestUseTwiceIsErrRegistered(t *testing.T) {
+	page, err := os.ReadFile("../docs/gorm.md")
+	if heading := "\n### `" + gorm.ErrRegistered.Error() + "`\n"; err != nil || !strings.Contains(string(page), heading) {
+		t.Errorf("docs/gorm.md has no heading %q (%v); want one that says what the error of db.Use means", heading, err)
+	}
 	db := open(t)
 	plugin := gormplugin.New(one)
 	if err := db.Use(plugin); err != nil {

@@ -29,9 +29,9 @@ var ErrUnfilled = errors.New("gormplugin: key that the plugin does not fill")
 //   - A ModelError that matches [ErrUnfilled] for a key that the database or the program
 //     fills instead, and says which of them, such as that of gorm.Model without
 //     [WithIntegerKeys]. A model says that this is intended by the tag snowflake:-,
-//     autoIncrement or default:, with WithIntegerKeys also by autoIncrement:false, or by a
-//     key that consists of foreign keys. A key of several columns without an ID is taken for
-//     that of a join table.
+//     autoIncrement or default:, with WithIntegerKeys also by autoIncrement:false, by a
+//     key that consists of foreign keys, or by an [OwnKey]. A key of several columns without an
+//     ID is taken for that of a join table.
 //   - GORM's error for a model that it cannot parse.
 //   - gorm.ErrInvalidDB.
 //
@@ -75,7 +75,7 @@ func parse(db *gorm.DB, models []any) (list []*schema.Schema, wrong []error) {
 func (k policy) verify(s *schema.Schema) []error {
 	s.Relationships.Mux.RLock()
 	defer s.Relationships.Mux.RUnlock()
-	if p := k.plan(s); p.err != nil || len(p.columns) > 0 || k.meant(s) {
+	if p := k.plan(s); p.err != nil || len(p.columns) > 0 || k.meant(s) || ownKey(s) != nil {
 		return p.wrong
 	}
 	e := &ModelError{s.String(), "", "no primary key, so the plugin fills none; add one, such as types.Model", ErrUnfilled}
@@ -104,6 +104,34 @@ func (k policy) meant(s *schema.Schema) bool {
 		}
 	}
 	return len(s.PrimaryFields) > 0
+}
+
+// OwnKey returns the field of the primary key of s if it holds no number, such as the name of a
+// setting or a UUID, and the model does not say who fills it: only the program can. Otherwise it
+// returns nil. [Plugin.Verify] accepts such a model, and schemacheck.Check lists it, because a key
+// of text that the plugin should fill needs the tag snowflake.
+func OwnKey(s *schema.Schema) *schema.Field {
+	s.Relationships.Mux.RLock()
+	defer s.Relationships.Mux.RUnlock()
+	if (policy{}).meant(s) {
+		return nil
+	}
+	return ownKey(s)
+}
+
+// ownKey is OwnKey for a model that is not meant. It requires that Relationships.Mux of s is held for
+// reading.
+func ownKey(s *schema.Schema) *schema.Field {
+	f := s.PrioritizedPrimaryField
+	if f == nil || f.HasDefaultValue || tagged(f) {
+		return nil
+	}
+	switch f.IndirectFieldType.Kind() {
+	case reflect.String, reflect.Slice, reflect.Array, reflect.Struct:
+		return f
+	default:
+		return nil
+	}
 }
 
 // installedOn returns an error if p does not work on db.

@@ -27,8 +27,16 @@ type (
 	vWord  struct {
 		ID string `gorm:"primaryKey"`
 	}
-	vNone struct{ Name string }
-	vItem struct {
+	vSetting struct {
+		Key   string `gorm:"primaryKey"`
+		Value string
+	}
+	vUUID struct {
+		ID [16]byte `gorm:"primaryKey;type:uuid"`
+	}
+	vFloat struct{ ID float64 }
+	vNone  struct{ Name string }
+	vItem  struct {
 		ID       types.Snowflake `gorm:"autoIncrement"`
 		OrderID  int32
 		Order    *vOrder
@@ -81,7 +89,10 @@ func TestVerifySaysWhoFillsAKeyThatThePluginDoesNot(t *testing.T) {
 		{"autoIncrement", nil, &vSaid{}, nil},
 		{"snowflake:-", []gormplugin.Option{gormplugin.WithIntegerKeys()}, &vOff{}, nil},
 		{"int32 with the option", []gormplugin.Option{gormplugin.WithIntegerKeys()}, &vSmall{}, []string{"vSmall.ID: the plugin does not fill this int32, " + byDatabase + "; give it the type"}},
-		{"text", nil, &vWord{}, []string{"vWord.ID: the plugin does not fill this string, " + byProgram}},
+		{"text", nil, &vWord{}, nil},
+		{"a setting, whose key the program sets", []gormplugin.Option{gormplugin.WithIntegerKeys()}, &vSetting{}, nil},
+		{"a UUID", nil, &vUUID{}, nil},
+		{"a float", nil, &vFloat{}, []string{"vFloat.ID: the plugin does not fill this float64, " + byProgram}},
 		{"no key", nil, &vNone{}, []string{"vNone: no primary key"}},
 	} {
 		db, plugin := open(t), gormplugin.New(one, test.opts...)
@@ -98,11 +109,43 @@ func TestVerifySaysWhoFillsAKeyThatThePluginDoesNot(t *testing.T) {
 	}
 }
 
+func TestOwnKeyIsTheKeyThatOnlyTheProgramCanSet(t *testing.T) {
+	type tagged struct {
+		ID string `gorm:"primaryKey;snowflake"`
+	}
+	type meant struct {
+		ID string `gorm:"primaryKey;snowflake:-"`
+	}
+	type byDefault struct {
+		ID string `gorm:"primaryKey;default:gen_random_uuid()"`
+	}
+	db := open(t)
+	for _, c := range []struct {
+		model any
+		want  string
+	}{
+		{&vSetting{}, "Key"}, {&vWord{}, "ID"}, {&vUUID{}, "ID"}, {&tagged{}, ""}, {&meant{}, ""}, {&byDefault{}, ""},
+		{&vOrder{}, ""}, {&vMember{}, ""}, {&vFalse{}, ""}, {&vFloat{}, ""}, {&vNone{}, ""},
+	} {
+		stmt := &gorm.Statement{DB: db}
+		if err := stmt.Parse(c.model); err != nil {
+			t.Fatalf("Parse(%T) = %v; want no error", c.model, err)
+		}
+		got := ""
+		if f := gormplugin.OwnKey(stmt.Schema); f != nil {
+			got = f.Name
+		}
+		if got != c.want {
+			t.Errorf("OwnKey(%T) = %q; want %q", c.model, got, c.want)
+		}
+	}
+}
+
 func TestVerifyListsEverythingThatIsWrong(t *testing.T) {
 	db, plugin := open(t), gormplugin.New(one, gormplugin.WithIntegerKeys())
-	got := verified(t, db, plugin, &vItem{}, &vOrder{}, &vWord{}, &vUnknown{}, 7)
+	got := verified(t, db, plugin, &vItem{}, &vOrder{}, &vFloat{}, &vUnknown{}, 7)
 	want := []string{
-		"not installed", "vUnknown: ", "int: ", "vItem.MemberID: uint32 cannot hold", "vItem.OrderID: int32 cannot hold", "vItem.ID: autoIncrement", "vWord.ID: ",
+		"not installed", "vUnknown: ", "int: ", "vItem.MemberID: uint32 cannot hold", "vItem.OrderID: int32 cannot hold", "vItem.ID: autoIncrement", "vFloat.ID: ",
 	}
 	if len(got) != len(want) {
 		t.Fatalf("Verify = %q; want %q", got, want)
@@ -112,7 +155,7 @@ func TestVerifyListsEverythingThatIsWrong(t *testing.T) {
 			t.Errorf("line %d of Verify = %q; want %q in it", i, got[i], want[i])
 		}
 	}
-	err := plugin.Verify(db, &vItem{}, &vWord{})
+	err := plugin.Verify(db, &vItem{}, &vFloat{})
 	var model *gormplugin.ModelError
 	if !errors.Is(err, gormplugin.ErrNotInstalled) || !errors.Is(err, gormplugin.ErrUnfilled) || !errors.As(err, &model) {
 		t.Errorf("Verify = %v; want one that is ErrNotInstalled, ErrUnfilled and a ModelError", err)

@@ -14,6 +14,9 @@ const (
 	// or, with another type than types.Snowflake, autoIncrement. A key of several fields
 	// without an ID is taken for the key of a join table.
 	NoKey Problem = "no key that the plugin fills"
+	// OwnKey: only the program can set the key, see [gormplugin.OwnKey]. Plugin.Verify accepts such
+	// a model, so that this is for the reader of the report alone.
+	OwnKey Problem = "key that only the program sets"
 	// SharedTable: two models of one table disagree on the columns that are filled, so one
 	// of them stores rows that lack a key.
 	SharedTable Problem = "models of one table differ in their keys"

@@ -65,6 +65,12 @@ func (c *checker) model(s *schema.Schema) {
 		filled = append(filled, f.DBName)
 	}
 	slices.Sort(filled)
+	if f := gormplugin.OwnKey(s); f != nil && len(filled) == 0 {
+		c.add(Finding{
+			Problem: OwnKey, Model: modelName(s), Field: f.Name, Table: s.Table, Column: f.DBName, Is: f.FieldType.String(),
+			Fix: "nothing, if the program sets it in each row, which the tag snowflake:- says; the tag snowflake lets the plugin fill it",
+		})
+	}
 	c.shared(seenModel{s, filled})
 	for _, f := range s.Fields {
 		if f.DBName == "" || s.FieldsByDBName[f.DBName] != f {

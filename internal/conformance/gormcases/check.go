@@ -95,6 +95,27 @@ var checkCases = []testCase{
 		const none = "no key that the plugin fills"
 		e.finds(models, none+" ID", none+" ID", none)
 	}},
+	{"CheckListsKeysThatOnlyTheProgramSets", func(e *env) {
+		type Setting struct {
+			Key   string `gorm:"primaryKey;size:50"`
+			Value string
+		}
+		type Tagged struct {
+			ID string `gorm:"primaryKey;size:20;snowflake"`
+		}
+		type Meant struct {
+			Code string `gorm:"primaryKey;size:50;snowflake:-"`
+		}
+		models := []any{&Setting{}, &Tagged{}, &Meant{}}
+		e.migrate(models...)
+		if err := e.db.Plugins["snowkey"].(*gormplugin.Plugin).Verify(e.db, models...); err != nil {
+			e.Errorf("Verify = %v; want no error", err)
+		}
+		f := e.finds(models, "key that only the program sets Key")[0]
+		equal(e, "Table", f.Table, e.prefix+"settings")
+		equal(e, "Column", f.Column, "key")
+		e.must(e.db.Create(&Setting{Key: "theme", Value: "dark"}))
+	}},
 	{"CheckFindsAModelThatCannotWork", func(e *env) {
 		type Wrong struct {
 			ID types.Snowflake `gorm:"snowflake:sometimes"`
