@@ -251,7 +251,7 @@ func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, tag ta
 	}
 	if tag.key {
 		if p.key >= 0 {
-			return "a second primary key beside " + p.columns[p.key].field
+			return "a second primary key beside " + p.columns[p.key].field + "; tag the field that gets the new keys, and no other column of the primary key"
 		}
 		p.key = len(p.columns)
 	}

@@ -198,7 +198,7 @@ func TestTypesThatCannotBeWrittenAreAPlanError(t *testing.T) {
 		}{}, "Num", "int, want"},
 		"TwoKeys": {[]struct {
 			A, B types.Snowflake `snowkey:"pk"`
-		}{}, "B", "second primary key beside A"},
+		}{}, "B", "second primary key beside A; tag the field that gets the new keys"},
 		"KeyIsNoColumn": {[]struct {
 			A types.Snowflake `db:"-" snowkey:"pk"`
 		}{}, "A", "as no column"},

@@ -1,6 +1,7 @@
 package sqlxhelper
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,6 +61,8 @@ func (t *table) writtenColumns(option string, names []string) ([]column, error) 
 	for i, name := range names {
 		j := slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
 		switch {
+		case t.plan.find(name) < 0 && strings.ContainsAny(name, "( "):
+			return nil, fmt.Errorf("%w: %s: %q is an expression, and only columns can be named; let the column compare so by its collation or type, or store the value of the expression in a column with a unique index", ErrArgument, option, name)
 		case t.plan.find(name) < 0:
 			return nil, fmt.Errorf("%w: %s: %v has no field for column %q", ErrArgument, option, t.plan.typ, name)
 		case j < 0:
@@ -101,10 +104,15 @@ func (t *traits) conflictText(key string, target, update []column) string {
 	return text
 }
 
-// explained adds what an error of the statement means in an upsert.
+// explained adds to an error of the statement what it means in an upsert.
 func (u *upsert) explained(err error) error {
-	if u != nil && dialect.OutOfRange(err) { // see conflictText
-		return fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), err)
+	var e *InsertError
+	switch {
+	case u == nil || !errors.As(err, &e):
+	case dialect.OutOfRange(err): // see conflictText
+		e.Err = fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), e.Err)
+	case dialect.NoTarget(err):
+		e.Err = fmt.Errorf("the conflict target is %s; want a unique index on exactly these columns, without expressions and without WHERE: %w", u.names(), e.Err)
 	}
 	return err
 }

@@ -325,6 +325,8 @@ func TestOptionsThatDoNotFitChangeAndSendNothing(t *testing.T) {
 		"no target to update":        {[]sqlxhelper.Option{sqlxhelper.OnConflictUpdate("n")}, "target"},
 		"target alone":               {[]sqlxhelper.Option{target}, "ConflictTarget"},
 		"unknown target":             {[]sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("no")}, `"no"`},
+		"expression as a target":     {[]sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("LOWER(k)")}, `"LOWER(k)" is an expression, and only columns can be named`},
+		"condition in a target":      {[]sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("k) WHERE (n > 0")}, `"k) WHERE (n > 0" is an expression`},
 		"target twice":               {[]sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("k", "k")}, `"k" twice`},
 		"omitted target":             {[]sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("k"), sqlxhelper.Omit("k")}, `"k"`},
 		"unknown update":             {[]sqlxhelper.Option{target, sqlxhelper.OnConflictUpdate("no")}, `"no"`},

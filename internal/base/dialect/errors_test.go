@@ -40,7 +40,7 @@ func (coded) Code() int     { return 5 }
 // questions are the predicates of this package by name.
 var questions = map[string]func(error) bool{
 	"Retryable": Retryable, "LockNotAvailable": LockNotAvailable, "DuplicateKey": DuplicateKey, "Exists": Exists,
-	"NoTable": NoTable, "NoColumn": NoColumn, "ReadOnly": ReadOnly, "BadConnection": BadConnection, "Interrupted": Interrupted,
+	"NoTable": NoTable, "NoColumn": NoColumn, "NoTarget": NoTarget, "ReadOnly": ReadOnly, "BadConnection": BadConnection, "Interrupted": Interrupted,
 	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted,
 	"LostAtCommit": LostAtCommit, "NotPrepared": NotPrepared, "UnknownVariable": UnknownVariable, "InTransaction": InTransaction,
 	"StalePlan": StalePlan, "Unread": Unread, "Unsupported": Unsupported,
@@ -76,6 +76,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{postgres("42710"), []string{"Exists", "NotCommitted", "Refused"}}, // the row type of a table that another is making
 		{postgres("42P01"), []string{"NoTable", "NotCommitted", "Refused"}},
 		{postgres("42703"), []string{"NoColumn", "NotCommitted", "Refused"}},
+		{postgres("42P10"), []string{"NoTarget", "NotCommitted", "Refused"}},
 		{postgres("42501"), []string{"Denied", "NotCommitted", "Refused"}},
 		{postgres("25006"), []string{"ReadOnly", "NotCommitted", "Refused"}},
 		{postgres("57014"), []string{"Interrupted", "NotCommitted", "Refused"}}, // a deferred trigger was cancelled
@@ -189,12 +190,13 @@ func TestMistakesInStatementsOfSQLiteAreToldByTheirText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, ask := range map[string]func(error) bool{
-		"SELECT 1 FROM nowhere":        NoTable,
-		"SELECT 1 FROM nowhere.x":      NoTable,
-		"CREATE TABLE nowhere.x (y)":   NoTable,
-		"SELECT c FROM a":              NoColumn,
-		"INSERT INTO a (c) VALUES (1)": NoColumn,
-		"CREATE TABLE a (b)":           Exists,
+		"SELECT 1 FROM nowhere":                               NoTable,
+		"SELECT 1 FROM nowhere.x":                             NoTable,
+		"CREATE TABLE nowhere.x (y)":                          NoTable,
+		"SELECT c FROM a":                                     NoColumn,
+		"INSERT INTO a (c) VALUES (1)":                        NoColumn,
+		"CREATE TABLE a (b)":                                  Exists,
+		"INSERT INTO a VALUES (1) ON CONFLICT (b) DO NOTHING": NoTarget,
 	} {
 		_, err := db.Exec(text)
 		for name, other := range questions {

@@ -39,6 +39,14 @@ func NoIndex(err error) bool {
 	return said(err, func(a Answer) bool { return a.Number == noSuchIndex })
 }
 
+// NoTarget reports whether an INSERT names columns after ON CONFLICT that no unique index has.
+func NoTarget(err error) bool {
+	return saidIn(err, func(a Answer, e error) bool {
+		return a.State == "42P10" || // invalid_column_reference
+			a.Code == sqliteError && containsAny(e, "ON CONFLICT clause does not match")
+	})
+}
+
 // NoColumn reports whether a statement names a column that does not exist.
 func NoColumn(err error) bool {
 	return saidIn(err, func(a Answer, e error) bool {

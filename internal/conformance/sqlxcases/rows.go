@@ -50,6 +50,8 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "RowsToWhichOthersBelongAreInsertedFirstAndOnce", d.belongsTo)
 	d.run(t, "RowsToWhichOthersBelongTakeOneStatementPerTable", d.belongsToStatements)
 	d.run(t, "TablesInACircleOfOwnersAreInsertedLevelByLevel", d.circleOfOwners)
+	d.run(t, "KeyOfAnotherNameServesEveryCall", d.namedKey)
+	d.run(t, "KeyIsOneColumnOfAPrimaryKeyOfSeveral", d.compositeKey)
 	d.run(t, "EveryTypeOfColumnIsReadBackEqual", d.everyType)
 	d.run(t, "ValueThatFailsIsAnErrorThatNamesIt", d.troubledValue)
 	d.run(t, "NumberAboveTheColumnIsAnErrorThatNamesIt", d.unsignedValue)
@@ -106,6 +108,10 @@ func (d Database) upserts(t *testing.T) {
 	d.run(t, "UpsertFindsTimesInThePrecisionOfTheColumn", d.upsertByTime)
 	d.run(t, "UpsertFindsRowsByWhatTheColumnHasMadeOfTheirValues", d.upsertConverted)
 	d.run(t, "UpsertsInATransactionSeeEachOther", d.upsertInTx)
+	d.run(t, "UpsertFindsRowsByAColumnThatIgnoresCase", d.upsertIgnoringCase)
+	if d.Dialect != sqlxhelper.MySQL { // which names no target, and has no index with a condition
+		d.run(t, "IndexWithAConditionOrAnExpressionIsNoTarget", d.upsertOddIndex)
+	}
 }
 
 func (d Database) everyKindOfField(t *testing.T) {
