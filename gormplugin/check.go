@@ -11,6 +11,7 @@ import (
 
 	"gorm.io/gorm/schema"
 
+	"github.com/snowkey/snowkey/internal/base/keytype"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -54,7 +55,12 @@ func (c *column) impossible(ctx context.Context, r row) any {
 	if !v.IsValid() {
 		return nil
 	}
-	if valuer, ok := reflect.TypeAssert[driver.Valuer](v); ok && !isNullType(v.Type()) {
+	if number, valid, twin := keytype.Twin(v); twin {
+		if !valid {
+			return nil
+		}
+		v = number
+	} else if valuer, ok := reflect.TypeAssert[driver.Valuer](v); ok {
 		value, err := valuer.Value()
 		if err != nil {
 			return nil // the driver asks again, and reports it
@@ -78,8 +84,6 @@ func outside(v reflect.Value) any {
 		return negativeText(v.String())
 	case v.Type() == reflect.TypeFor[[]byte]():
 		return negativeText(string(v.Bytes()))
-	case isNullType(v.Type()) && v.Field(1).Bool():
-		return outside(v.Field(0))
 	}
 	return nil
 }
@@ -144,7 +148,7 @@ func (c *column) blank(v reflect.Value) bool {
 
 // zeroText reports whether s is no key. In a column of text, "0" is one.
 func (c *column) zeroText(s string) bool {
-	if c.kind == text {
+	if c.key.Text() {
 		return s == ""
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)

@@ -36,7 +36,7 @@ func (r *resolver) byKey(list []int) (rest []int, err error) {
 			if n > 0 {
 				q.write(",")
 			}
-			q.AddVar(q, r.sentAt(i, 0).value(r.columns[0].kind))
+			q.AddVar(q, r.sentAt(i, 0).value(r.columns[0].key))
 		}
 		q.write(")")
 		if err = q.each(chunk, keep); err != nil {
@@ -95,7 +95,7 @@ const (
 // rows that others are inserting. Its keys have the same number of digits, which makes the
 // condition right in a column of text too.
 func (r *resolver) runsOf(list []int) (runs []run) {
-	if len(list) < manyRows || r.columns[0].kind == text {
+	if len(list) < manyRows || r.columns[0].key.Text() {
 		return nil
 	}
 	keys := make([]int64, len(list))

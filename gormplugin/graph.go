@@ -256,11 +256,6 @@ func (g *graph) remember(f *schema.Field, v reflect.Value) {
 	if !g.fallible {
 		return
 	}
-	note := func() {
-		old := reflect.New(v.Type()).Elem()
-		old.Set(v)
-		g.changes = append(g.changes, change{v, old})
-	}
 	for _, i := range f.StructField.Index {
 		if i >= 0 {
 			v = v.Field(i)
@@ -271,9 +266,9 @@ func (g *graph) remember(f *schema.Field, v reflect.Value) {
 		}
 		v = v.Elem()
 	}
-	for note(); v.Kind() == reflect.Pointer && !v.IsNil(); note() {
-		v = v.Elem()
-	}
+	old := reflect.New(v.Type()).Elem()
+	old.Set(v)
+	g.changes = append(g.changes, change{v, old})
 }
 
 // undo restores the values that were remembered.

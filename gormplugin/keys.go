@@ -97,10 +97,10 @@ func (k policy) fills(s *schema.Schema, f *schema.Field) (bool, error) {
 	case taken && k.narrow(f) != "":
 		return fail("%s cannot hold the 64-bit keys of WithIntegerKeys; widen the field and its column, or tag it snowflake:- for keys of the database", k.narrow(f))
 	}
-	if keytype.OwnForm(f.IndirectFieldType) {
-		return fail("the Value or Scan method of %s may store or read something else than the key; use an integer without them, types.Snowflake or types.ID, or tag the field snowflake:-", f.FieldType)
-	}
-	if _, ok := kindOf(f.IndirectFieldType); !ok {
+	switch e := keytype.Check(f.FieldType, keytype.Integers|keytype.Texts); {
+	case e != nil && e.Methods:
+		return fail("%v; use an integer without them, types.Snowflake or types.ID, or tag the field snowflake:-", e)
+	case e != nil:
 		return fail("the tag snowflake does not accept the type %s; use types.Snowflake, types.ID, types.NullSnowflake, types.NullID, sql.Null of a key, a 64-bit integer or string", f.FieldType)
 	}
 	return true, nil
@@ -159,29 +159,32 @@ func (k policy) narrowForeignKeys(rel *schema.Relationship) (wrong []error) {
 		if key == nil || fk == nil || !k.key(key) {
 			continue
 		}
-		typ := fk.FieldType.String()
-		if holdsKey(fk.IndirectFieldType) {
-			if typ = ""; k.takes(key) {
-				typ = k.narrow(fk)
-			}
+		reason := ""
+		switch e := misfit(fk); {
+		case e != nil && e.Methods:
+			reason = fk.FieldType.String() + " has a Value or Scan method, which may store or read something else than"
+		case e != nil:
+			reason = fk.FieldType.String() + " cannot hold"
+		case k.takes(key) && k.narrow(fk) != "":
+			reason = k.narrow(fk) + " cannot hold"
+		default:
+			continue
 		}
-		if typ != "" {
-			wrong = append(wrong, &ModelError{Model: fk.Schema.String(), Field: fk.Name, Reason: fmt.Sprintf(
-				"%s cannot hold the 64-bit key %s.%s that it refers to; use %s", typ, key.Schema.Name, key.Name, key.IndirectFieldType)})
-		}
+		wrong = append(wrong, &ModelError{Model: fk.Schema.String(), Field: fk.Name, Reason: fmt.Sprintf(
+			"%s the 64-bit key %s.%s that it refers to; use %s", reason, key.Schema.Name, key.Name, key.IndirectFieldType)})
 	}
 	return wrong
 }
 
-func holdsKey(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Bool, reflect.Float32, reflect.Float64:
-		return false
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return t.Bits() == 64
+// misfit returns why f holds no number with the bits of a key, or nil. A type of no basic kind
+// that keytype does not know may be a Scanner, which checks its values itself.
+func misfit(f *schema.Field) *keytype.TypeError {
+	e := keytype.Check(f.FieldType, keytype.Integers)
+	switch kind := f.IndirectFieldType.Kind(); {
+	case e == nil, e.Narrow, e.Methods, kind == reflect.String, reflect.Bool <= kind && kind <= reflect.Float64:
+		return e
 	default:
-		return true // a Scanner, which checks its values itself
+		return nil
 	}
 }
 
@@ -195,7 +198,7 @@ func (k policy) narrow(f *schema.Field) string {
 	typ, _, _ = strings.Cut(typ, " ") // such as unsigned
 	_, sized := f.TagSettings["SIZE"]
 	switch {
-	case !holdsKey(f.IndirectFieldType):
+	case misfit(f) != nil && misfit(f).Narrow:
 		return f.FieldType.String() + ", which has 32 bits on this platform,"
 	case slices.Contains(narrowTypes, typ) && !(k.rowIDs && typ == "integer"):
 		return "the tag type:" + f.TagSettings["TYPE"]
@@ -223,12 +226,13 @@ func byText(list []error) []error {
 // of type int, int64, uint and uint64, and of types made of them, that GORM lets the database
 // count: the prioritized one, unless its tag says autoIncrement:false, and any other with
 // autoIncrement. Smaller types stay with the database. The plugin fills other columns, and keys of
-// type int64, uint64, string, types.NullSnowflake, types.NullID and sql.Null[types.Snowflake], if
-// they have the tag:
+// type int64, uint64, string, types.NullSnowflake, types.NullID, sql.Null[types.Snowflake] and
+// sql.NullInt64, if they have the tag:
 //
 //	Public types.Snowflake `gorm:"snowflake;uniqueIndex;<-:create"`
 //
-// A string receives the decimal form. A nullable column is filled if it is NULL, and keeps a
+// A string receives the decimal form. A pointer is replaced, because other rows may share what it
+// points to. A nullable column is filled if it is NULL, and keeps a
 // present zero unless it is a primary key. Without <-:create, an upsert with UpdateAll
 // overwrites the stored value of a second key. Add autoIncrement:false to an int64 or uint64
 // key, because otherwise the database counts as well.
@@ -251,8 +255,8 @@ func byText(list []error) []error {
 //     tag says who gives the key. To GORM it is an int64 that the database may count. Use a
 //     types.ID, or the tag snowflake;autoIncrement:false for keys of the plugin, autoIncrement
 //     for keys of the database, and snowflake:- for your own.
-//   - A key that the plugin would fill of an integer type with a Value or Scan method of its own,
-//     which may store or read something else.
+//   - A key that the plugin would fill, or a foreign key to one, of an integer type with a Value or
+//     Scan method of its own, which may store or read something else.
 //   - A foreign key that cannot hold the key that it refers to, because it has fewer than 64
 //     bits, or is a string that refers to a number.
 //   - With WithIntegerKeys, a key that the plugin would fill, or a foreign key that refers to
@@ -273,7 +277,7 @@ func Filled(db *gorm.DB, s *schema.Schema) ([]*schema.Field, error) {
 
 // ours reports whether f has a type of package types, or a nullable form of it.
 func ours(f *schema.Field) bool {
-	return isKeyType(f.IndirectFieldType) || isNullType(f.IndirectFieldType)
+	return keytype.FieldOf(f.FieldType, 0).Holds()
 }
 
 // tagged reports whether f has the tag snowflake.

@@ -162,7 +162,7 @@ func (in *installation) note(c *creation) {
 	q := c.query()
 	q.write(q.table())
 	table := tableNameOf(q.SQL.String())
-	place := outcome.Place{Dialect: in.database.dialect, Table: table.name, Column: c.columns[0].field.DBName, Text: c.columns[0].kind == text}
+	place := outcome.Place{Dialect: in.database.dialect, Table: table.name, Column: c.columns[0].field.DBName, Text: c.columns[0].key.Text()}
 	// These names are written in quotes.
 	for _, name := range []string{table.schema, table.name, place.Column} {
 		if strings.ContainsAny(name, "\"`.") {
@@ -208,7 +208,7 @@ func (c *creation) inserted() types.Snowflake {
 // keyAt returns the key of row i, or 0 if it is none of the plugin's form.
 func (c *creation) keyAt(i int) types.Snowflake {
 	key := c.columns[0].get(c.stmt.Context, c.rows.at(i))
-	if c.columns[0].kind != text {
+	if !c.columns[0].key.Text() {
 		return types.Snowflake(key.number)
 	}
 	// Another text, such as one with zeros before it, would not be found.

@@ -121,15 +121,14 @@ func (k policy) plan(s *schema.Schema) *plan {
 			continue // no column, or shadowed by a field further out
 		}
 		if holdsSnowflake(f) {
-			p.checked = append(p.checked, newColumn(f, integer))
+			p.checked = append(p.checked, newColumn(f))
 		}
 		filled, err := k.fills(s, f)
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
 		}
-		kind, _ := kindOf(f.IndirectFieldType)
-		c := newColumn(f, kind)
+		c := newColumn(f)
 		if filled && f.PrimaryKey || k.requires(f) {
 			p.required = append(p.required, c)
 		}

@@ -30,7 +30,7 @@ type relation struct {
 }
 
 func newRelation(rel *schema.Relationship) *relation {
-	r := &relation{Relationship: rel, column: newColumn(rel.Field, integer)}
+	r := &relation{Relationship: rel, column: associationColumn(rel.Field)}
 	if rel.Type != schema.Many2Many {
 		for _, ref := range rel.References {
 			r.foreignKeys = append(r.foreignKeys, newForeignKey(ref))
@@ -97,23 +97,20 @@ type foreignKey struct {
 }
 
 func newForeignKey(ref *schema.Reference) foreignKey {
-	kind, known := kindOf(ref.ForeignKey.IndirectFieldType)
-	known = known && ref.ForeignKey.Serializer == nil
-	fk := foreignKey{column: newColumn(ref.ForeignKey, kind)}
+	fk := foreignKey{column: newColumn(ref.ForeignKey)}
+	known := fk.column.key.Holds() && ref.ForeignKey.Serializer == nil
 	if ref.PrimaryKey == nil {
-		fk.value, fk.direct = ref.PrimaryValue, known && kind == text
+		fk.value, fk.direct = ref.PrimaryValue, known && fk.column.key.Text()
 		return fk
 	}
-	keyKind, keyKnown := kindOf(ref.PrimaryKey.IndirectFieldType)
-	fk.key = newColumn(ref.PrimaryKey, keyKind)
-	fk.direct = known && keyKnown && ref.PrimaryKey.Serializer == nil && (kind == text) == (keyKind == text)
+	fk.key = newColumn(ref.PrimaryKey)
+	fk.direct = known && fk.key.key.Holds() && ref.PrimaryKey.Serializer == nil && fk.column.key.Text() == fk.key.key.Text()
 	// Part of a key, such as a tenant, may well be zero.
 	fk.zero = !ref.PrimaryKey.HasDefaultValue && (!ref.PrimaryKey.PrimaryKey || len(ref.PrimaryKey.Schema.PrimaryFields) > 1)
 	return fk
 }
 
-// link sets the foreign key of child to the key of parent. It replaces a pointer, which may
-// point to another row's key, and does not write through it.
+// link sets the foreign key of child to the key of parent.
 func (fk *foreignKey) link(ctx context.Context, parent, child row) error {
 	if fk.key.field != nil && !fk.zero && fk.key.empty(ctx, parent) {
 		return nil
@@ -122,15 +119,14 @@ func (fk *foreignKey) link(ctx context.Context, parent, child row) error {
 	if fk.key.field != nil {
 		key = fk.key.get(ctx, parent)
 	}
-	if place := fk.column.place(ctx, child.fields); place.Kind() == reflect.Pointer {
-		if fk.direct && fk.column.get(ctx, child) == key {
-			return nil
-		}
-		place.SetZero()
-	}
 	if fk.direct {
-		fk.column.put(ctx, child, key)
+		if fk.column.get(ctx, child) != key {
+			fk.column.put(ctx, child, key)
+		}
 		return nil
+	}
+	if place := fk.column.place(ctx, child.fields); place.Kind() == reflect.Pointer {
+		place.SetZero() // GORM would write through it, perhaps into another row's key
 	}
 	var v any = fk.value
 	if fk.key.field != nil {

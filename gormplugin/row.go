@@ -117,38 +117,6 @@ func unaddressable(s *schema.Schema) error {
 	return fmt.Errorf("gormplugin: %s passed by value cannot receive its key, pass a pointer: %w", s.Name, gorm.ErrInvalidValue)
 }
 
-// A kind is a way to hold a key.
-type kind int
-
-const (
-	integer  kind = iota // types.Snowflake, int64, int of 64 bits, and types made of them
-	unsigned             // the same without sign
-	text                 // string, and types made of it: the key in decimal
-	nullable             // types.NullSnowflake, sql.Null[types.Snowflake]
-)
-
-// kindOf returns how t, which is no pointer, holds a key, and whether it can.
-func kindOf(t reflect.Type) (kind, bool) {
-	switch {
-	case isNullType(t):
-		return nullable, true
-	case t.Kind() == reflect.Int64, t.Kind() == reflect.Int && t.Bits() == 64:
-		return integer, true
-	case t.Kind() == reflect.Uint64, t.Kind() == reflect.Uint && t.Bits() == 64:
-		return unsigned, true
-	case t.Kind() == reflect.String:
-		return text, true
-	default:
-		return 0, false
-	}
-}
-
-// numeric reports whether f holds a key as a number.
-func numeric(f *schema.Field) bool {
-	k, ok := kindOf(f.IndirectFieldType)
-	return ok && k != text
-}
-
 // A cell is the value of a row in a column: a number, or a text in a column of text. It is
 // not present where the row has NULL, a nil pointer, or something that is no key. Cells
 // compare with ==.
@@ -159,8 +127,8 @@ type cell struct {
 }
 
 // value returns the cell as a parameter of a statement.
-func (c cell) value(k kind) any {
-	if k == text {
+func (c cell) value(k keytype.Field) any {
+	if k.Text() {
 		return c.text
 	}
 	return c.number
@@ -169,20 +137,32 @@ func (c cell) value(k kind) any {
 // A column is a field that the plugin fills.
 type column struct {
 	field *schema.Field
-	kind  kind
-	deep  bool // below an embedded pointer, which may be nil
+	key   keytype.Field // of field, if it can hold a key
+	deep  bool          // below an embedded pointer, which may be nil
 	index []int
 }
 
-func newColumn(f *schema.Field, k kind) column {
+func newColumn(f *schema.Field) column {
+	c := associationColumn(f)
+	c.key = keytype.FieldOf(f.FieldType, keytype.Integers|keytype.Texts)
+	return c
+}
+
+// associationColumn returns the column of a field that holds rows and no key.
+func associationColumn(f *schema.Field) column {
 	// GORM marks an embedded pointer with a negative index.
 	deep := slices.ContainsFunc(f.StructField.Index, func(i int) bool { return i < 0 })
-	return column{field: f, kind: k, deep: deep, index: f.StructField.Index}
+	return column{field: f, deep: deep, index: f.StructField.Index}
+}
+
+// numeric reports whether f can hold a key as a number.
+func numeric(f *schema.Field) bool {
+	return keytype.FieldOf(f.FieldType, keytype.Integers).Holds()
 }
 
 // of returns id in the form of the column.
 func (c *column) of(id types.Snowflake) cell {
-	if c.kind == text {
+	if c.key.Text() {
 		return cell{text: id.String(), present: true}
 	}
 	return cell{number: id.Int64(), present: true}
@@ -240,8 +220,9 @@ func (c *column) empty(ctx context.Context, r row) bool {
 		return c.blank(v)
 	case !v.IsValid():
 		return true
-	case isNullType(v.Type()):
-		return !v.Field(1).Bool()
+	case v.Kind() == reflect.Struct:
+		_, valid, twin := keytype.Twin(v)
+		return twin && !valid
 	default:
 		return (v.CanUint() || v.CanFloat() || v.Kind() == reflect.String) && v.IsZero()
 	}
@@ -260,17 +241,19 @@ func (c *column) cell(v reflect.Value) cell {
 		n = v.Int()
 	case v.CanUint():
 		n = int64(v.Uint())
-	case v.Kind() == reflect.String && c.kind == text:
+	case v.Kind() == reflect.String && c.key.Text():
 		return cell{text: v.String(), present: true}
 	case v.Kind() == reflect.String: // a number as text, as in a map that came from JSON
 		var err error
 		if n, err = strconv.ParseInt(v.String(), 10, 64); err != nil {
 			return cell{}
 		}
-	case isNullType(v.Type()) && v.Field(1).Bool():
-		n = v.Field(0).Int()
 	default:
-		return cell{}
+		number, valid, _ := keytype.Twin(v)
+		if !valid {
+			return cell{}
+		}
+		return c.cell(number)
 	}
 	return c.of(types.Snowflake(n))
 }
@@ -285,36 +268,20 @@ func (c *column) put(ctx context.Context, r row, v cell) {
 		r.values[key] = boxed.Interface()
 		return
 	}
-	if !v.present {
-		if f := c.read(ctx, r); f.IsValid() {
-			f.SetZero()
-		}
-		return
+	if v.present || !c.absent(ctx, r.fields) {
+		c.store(c.place(ctx, r.fields), v)
 	}
-	f := c.place(ctx, r.fields)
-	for f.Kind() == reflect.Pointer {
-		if f.IsNil() {
-			f.Set(reflect.New(f.Type().Elem()))
-		}
-		f = f.Elem()
-	}
-	c.store(f, v)
 }
 
-// store sets f, which is no pointer, to v.
+// store sets f to v.
 func (c *column) store(f reflect.Value, v cell) {
 	switch {
 	case !v.present:
 		f.SetZero()
-	case c.kind == integer:
-		f.SetInt(v.number)
-	case c.kind == unsigned:
-		f.SetUint(uint64(v.number))
-	case c.kind == text:
-		f.SetString(v.text)
-	default: // nullable
-		f.Field(0).SetInt(v.number)
-		f.Field(1).SetBool(true)
+	case c.key.Text():
+		c.key.Renew(f).SetString(v.text)
+	default:
+		c.key.Set(f, types.Snowflake(v.number))
 	}
 }
 
@@ -340,9 +307,3 @@ func names(k string, f *schema.Field) bool {
 
 // isKeyType reports whether t is types.Snowflake or a types.ID.
 func isKeyType(t reflect.Type) bool { return keytype.Untyped(t) == keytype.Snowflake }
-
-// isNullType reports whether t is a struct of such a key and of whether there is one.
-func isNullType(t reflect.Type) bool {
-	t = keytype.Untyped(t)
-	return t == keytype.NullSnowflake || t == keytype.SQLNull
-}

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/snowkey/snowkey/internal/base/keytype"
 	"github.com/snowkey/snowkey/internal/base/placement"
 	"github.com/snowkey/snowkey/types"
 )
@@ -26,8 +27,7 @@ const (
 // with the tag.
 func (k policy) planShard(s *schema.Schema, p *plan) (wrong []error) {
 	if f := s.PrioritizedPrimaryField; f != nil && !k.unsharded && k.key(f) {
-		kind, _ := kindOf(f.IndirectFieldType)
-		c := newColumn(f, kind)
+		c := newColumn(f)
 		p.key = &c
 	} else if len(p.columns) > 0 {
 		p.key = &p.columns[0]
@@ -37,7 +37,7 @@ func (k policy) planShard(s *schema.Schema, p *plan) (wrong []error) {
 			continue
 		}
 		reason := ""
-		switch kind, _ := kindOf(f.IndirectFieldType); {
+		switch {
 		case k.unsharded:
 			reason = "needs a source whose keys have shards, such as a core.Generator with Layout.ShardBits"
 		case p.key == nil:
@@ -47,7 +47,7 @@ func (k policy) planShard(s *schema.Schema, p *plan) (wrong []error) {
 		case p.shard != nil:
 			reason = fmt.Sprintf("is also that of %s; a row follows one field", p.shard.field.Name)
 		default:
-			c := newColumn(f, kind)
+			c := newColumn(f)
 			p.shard = &c
 			continue
 		}
@@ -137,7 +137,7 @@ func (p *Plugin) shardIn(ctx context.Context, c *column, r row) int64 {
 	}
 	v := c.get(ctx, r)
 	id := types.Snowflake(v.number)
-	if c.kind == text && v.present {
+	if c.key.Text() && v.present {
 		id, _ = types.Parse(v.text)
 	}
 	if id <= 0 {
@@ -283,7 +283,8 @@ func (g *graph) checkShard(i int) error {
 		return nil // its shard is another row's, or it gets no key
 	}
 	if lead.Shard == placement.None && lead.Target < 0 && !g.ways[i].inherits() {
-		if v := tag.read(g.ctx, fields); v.IsValid() && !(isNullType(v.Type()) && !v.Field(1).Bool()) {
+		v := tag.read(g.ctx, fields)
+		if _, valid, twin := keytype.Twin(v); v.IsValid() && (valid || !twin) {
 			return fmt.Errorf("%w: %s.%s is %v, want the key whose shard the row is on; set it, or make the field one that can be NULL", ErrShard, g.path(*r), tag.field.Name, v)
 		}
 	}
@@ -426,8 +427,7 @@ func (o *scope) joins(s *schema.Schema) *column {
 	for _, rel := range o.of.Relationships.Many2Many {
 		for _, ref := range rel.References {
 			if rel.JoinTable.ModelType == s.ModelType && ref.OwnPrimaryKey && key != nil && ref.PrimaryKey == key.field {
-				kind, _ := kindOf(ref.ForeignKey.IndirectFieldType)
-				c := newColumn(ref.ForeignKey, kind)
+				c := newColumn(ref.ForeignKey)
 				return &c
 			}
 		}

@@ -149,10 +149,10 @@ func byKey(l *load, first, n int, detail string) (row int, ok bool) {
 			continue
 		}
 		other := slices.ContainsFunc(l.columns, func(c column) bool {
-			if !c.holdsKey() {
+			if !c.key.Holds() {
 				return false
 			}
-			id, null := foreignKey(c.ref(l.rows[i]))
+			id, null := c.key.Key(c.in(l.rows[i]))
 			return !null && !said[id.String()]
 		})
 		if other {

@@ -147,9 +147,8 @@ func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) 
 //		Items      []Item          `db:"-" snowkey:"order_items,fk=order_id"`
 //	}
 //
-// A foreign key is a [types.Snowflake], a *types.Snowflake or a [types.NullSnowflake], the same
-// of a [types.ID], or of an integer with [WithIntegerKeys]. It must
-// be unset, or already equal to the key that it will get. Relations nest, and a type may
+// A foreign key is a [types.Snowflake], a pointer to one, a [types.NullSnowflake] or a sql.Null of
+// one, the same of a [types.ID], or of an integer with [WithIntegerKeys]. It must be unset, or already equal to the key that it will get. Relations nest, and a type may
 // contain itself. Every row has one place, in the call or in one field that makes it a child,
 // while any number of belongs_to fields may lead to it by the same pointer. A row behind a
 // pointer is always inserted: to refer to a stored customer, set CustomerID and leave Customer

@@ -18,9 +18,9 @@ import (
 // [WithWideIntegerKeys].
 //
 // A key with fewer than 64 bits, as int has on some platforms, and a foreign key of that kind, is
-// a [*PlanError]. So is a type with a Value or Scan method, which may store or read something else. The Helper
-// cannot see a column that is narrower than its field, such as an INTEGER of PostgreSQL or
-// MySQL: make it a BIGINT.
+// a [*PlanError]. So is an integer type with a Value or Scan method, which may store or read
+// something else. The Helper cannot see a column that is narrower than its field, such as an
+// INTEGER of PostgreSQL or MySQL: make it a BIGINT.
 //
 // Keys of integers are recognized in relations only, so the rows of [Helper.InsertMany] that
 // refer to each other are sent in order only if a relation names the column.
@@ -37,44 +37,28 @@ func WithIntegerKeys() Option { return func(c *config) { c.integers = true } }
 // round them, and two rows could look alike.
 func WithWideIntegerKeys() Option { return func(c *config) { c.integers, c.wide = true, true } }
 
-// integerKey returns the type with the memory layout of t by which an integer key is read and
-// set: types.Snowflake, a pointer to one, or types.NullSnowflake. It returns nil for types that
-// cannot hold a key, and for those with a Value or Scan method, see keytype.OwnForm.
-func integerKey(t reflect.Type) reflect.Type {
-	switch {
-	case isInteger(t):
-		return keytype.Snowflake
-	case t.Kind() == reflect.Pointer && isInteger(t.Elem()):
-		return snowflakePtrType
-	case t.PkgPath() == "database/sql" && t.Kind() == reflect.Struct && t.NumField() == 2 && isInteger(t.Field(0).Type):
-		return keytype.NullSnowflake // of NullInt64 and Null, whose second field is Valid
-	}
-	return nil
-}
-
-func isInteger(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
-		return t.Bits() == 64 && !keytype.OwnForm(t)
-	}
-	return false
-}
-
 // keyProblem returns why a primary key of type t is refused.
 func keyProblem(t reflect.Type, integers bool) string {
-	switch {
-	case integers && t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
-		if keytype.OwnForm(t) {
-			return fmt.Sprintf("the primary key is %v, whose Value or Scan method may store or read something else; want an integer without them, types.Snowflake or types.ID", t)
-		}
+	switch e := keytype.Check(t, keytype.Integers); {
+	case integers && e != nil && e.Methods:
+		return fmt.Sprintf("the primary key is %v, whose Value or Scan method may store or read something else; want an integer without them, types.Snowflake or types.ID", t)
+	case integers && e != nil && e.Narrow:
 		return fmt.Sprintf("the primary key is %v, which cannot hold the 64-bit keys of WithIntegerKeys; widen the field and its column", t)
-	case isInteger(t):
-		return fmt.Sprintf("the primary key is %v, want types.Snowflake or types.ID, or the option WithIntegerKeys", t)
 	case integers:
 		return fmt.Sprintf("the primary key is %v, want types.Snowflake, types.ID or a 64-bit integer", t)
+	case keytype.FieldOf(t, keytype.Integers).Plain():
+		return fmt.Sprintf("the primary key is %v, want types.Snowflake or types.ID, or the option WithIntegerKeys", t)
 	default:
 		return fmt.Sprintf("the primary key is %v, want types.Snowflake or types.ID", t)
 	}
+}
+
+// holdKey makes the column hold keys if its type can, and reports whether it does.
+func (b *builder) holdKey(c *column) bool {
+	if b.integers && !c.key.Holds() {
+		c.key = keytype.FieldOf(c.typ, keytype.Integers)
+	}
+	return c.key.Holds()
 }
 
 // orInteger is the end of a list of types that a foreign key may have.

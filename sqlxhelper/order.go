@@ -228,7 +228,7 @@ func (l *load) refersAhead() func(i int, yield func(to int)) {
 			if l.isOwn(c) {
 				continue
 			}
-			id, null := foreignKey(c.ref(l.rows[i]))
+			id, null := c.key.Key(c.in(l.rows[i]))
 			if to, known := at[id]; known && !null && to != i {
 				yield(to)
 			}

@@ -16,9 +16,8 @@ import (
 )
 
 var (
-	snowflakePtrType = reflect.TypeFor[*types.Snowflake]()
-	timeType         = reflect.TypeFor[time.Time]()
-	valuerType       = reflect.TypeFor[driver.Valuer]()
+	timeType   = reflect.TypeFor[time.Time]()
+	valuerType = reflect.TypeFor[driver.Valuer]()
 )
 
 // A plan says which fields of a struct type are written to which columns, which of them is the
@@ -44,14 +43,14 @@ type plan struct {
 
 // A column is a field that is written to a column.
 type column struct {
-	name    string       // in the database
-	field   string       // in Go, with the embedded structs that lead to it
-	typ     reflect.Type // of the field
-	index   []int        // for reflect's FieldByIndex
-	shared  bool         // an embedded pointer leads to it, so two rows may have one
-	untyped reflect.Type // of a types.ID or types.NullID the type without the mark, of integer keys see integerKey; otherwise typ
-	plain   reflect.Kind // of the field, if its type is predeclared, types.Snowflake or types.ID
-	valuer  bool         // the field is a driver.Valuer, or the pointer to it is
+	name   string        // in the database
+	field  string        // in Go, with the embedded structs that lead to it
+	typ    reflect.Type  // of the field
+	index  []int         // for reflect's FieldByIndex
+	shared bool          // an embedded pointer leads to it, so two rows may have one
+	key    keytype.Field // how it holds a key; an integer holds one only where builder.holdKey says so
+	plain  reflect.Kind  // of the field, if its type is predeclared, types.Snowflake or types.ID
+	valuer bool          // the field is a driver.Valuer, or the pointer to it is
 	// byAddress: only the pointer to the field is a driver.Valuer.
 	byAddress bool
 	native    bool        // see pgtext.IsNative
@@ -135,7 +134,7 @@ func (b *builder) plan(t reflect.Type) (*plan, error) {
 	if err := p.addFields(t, b.mapper.TypeMap(t).Tree.Children, spot{}); err != nil {
 		return nil, err
 	}
-	if err := p.findKey(b.integers); err != nil {
+	if err := b.findKey(p); err != nil {
 		return nil, err
 	}
 	if err := b.checkShard(p); err != nil {
@@ -304,7 +303,7 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 	if problem := nameProblem(info.Name); problem != "" {
 		return c, problem
 	}
-	c = column{name: info.Name, typ: f.Type, untyped: keytype.Untyped(f.Type), plain: plainKind(f.Type)}
+	c = column{name: info.Name, typ: f.Type, plain: plainKind(f.Type), key: keytype.FieldOf(f.Type, 0)}
 	c.kind, c.pointer = pgtext.KindOf(f.Type)
 	if pgtext.IsValuer(f.Type) {
 		c.valuer, c.byAddress = true, !f.Type.Implements(valuerType)
@@ -345,23 +344,19 @@ func plainKind(t reflect.Type) reflect.Kind {
 }
 
 // findKey finds the primary key: the field with the tag, or else column id.
-func (p *plan) findKey(integers bool) error {
+func (b *builder) findKey(p *plan) error {
 	if p.key < 0 {
 		p.key = slices.IndexFunc(p.columns, func(c column) bool { return strings.EqualFold(c.name, "id") })
 	}
 	if p.key < 0 {
 		want := "types.Snowflake or types.ID"
-		if integers {
+		if b.integers {
 			want += ", or a 64-bit integer,"
 		}
 		return &PlanError{Type: p.typ, Problem: "no primary key: want a field of type " + want + " for column id, or with the tag `snowkey:\"pk\"`"}
 	}
-	c := &p.columns[p.key]
-	if integers && isInteger(c.typ) {
-		c.untyped = keytype.Snowflake
-	}
-	if c.untyped != keytype.Snowflake {
-		return &PlanError{Type: p.typ, Field: c.field, Problem: keyProblem(c.typ, integers)}
+	if c := &p.columns[p.key]; !b.holdKey(c) || !c.key.Plain() {
+		return &PlanError{Type: p.typ, Field: c.field, Problem: keyProblem(c.typ, b.integers)}
 	}
 	return nil
 }
@@ -378,41 +373,7 @@ func hasExported(t reflect.Type) bool {
 
 // id returns the primary key of an addressable row, for reading and writing.
 func (p *plan) id(row reflect.Value) *types.Snowflake {
-	return p.columns[p.key].ref(row).(*types.Snowflake)
-}
-
-// ref returns a pointer to the field of the column in a row. A pointer to a types.ID,
-// a types.NullID or an integer key is returned as one to the type without the mark, which has the
-// same layout.
-func (c *column) ref(row reflect.Value) any {
-	at := c.in(row).Addr()
-	if c.untyped != c.typ {
-		at = reflect.NewAt(c.untyped, at.UnsafePointer())
-	}
-	return at.Interface()
-}
-
-// holdsKey reports whether the column may be a primary or a foreign key.
-func (c *column) holdsKey() bool {
-	return c.untyped == keytype.Snowflake || c.untyped == snowflakePtrType || c.untyped == keytype.NullSnowflake
-}
-
-// foreignKey returns the key behind a pointer to its field, or null if the field would be
-// written as NULL. A zero key that is not null would be written as 0.
-func foreignKey(ref any) (id types.Snowflake, null bool) {
-	switch fk := ref.(type) {
-	case *types.Snowflake:
-		return *fk, false
-	case **types.Snowflake:
-		if *fk != nil {
-			return **fk, false
-		}
-	case *types.NullSnowflake:
-		if fk.Valid {
-			return fk.Snowflake, false
-		}
-	}
-	return 0, true
+	return keytype.At(p.columns[p.key].in(row))
 }
 
 // holdOf returns how InsertSeq keeps the values of a column.

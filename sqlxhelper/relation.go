@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/snowkey/snowkey/types"
 )
 
 // A relation is a field that holds rows of another table: children, which refer to the row with
@@ -80,17 +78,12 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 		from, to = p, other
 	}
 	fk := from.find(r.fkName)
-	if fk >= 0 && b.integers {
-		if c := &from.columns[fk]; integerKey(c.typ) != nil {
-			c.untyped = integerKey(c.typ)
-		}
-	}
 	switch {
 	case fk < 0:
 		return fmt.Sprintf("%s: %v has no field for column %s", r.tag(), from.typ, r.fkName)
 	case fk == from.key:
 		return fmt.Sprintf("%s: that is the primary key of %v, which needs one of its own", r.tag(), from.typ)
-	case !from.columns[fk].holdsKey():
+	case !b.holdKey(&from.columns[fk]):
 		return fmt.Sprintf("%s: %v.%s is %v, want types.Snowflake, *types.Snowflake or types.NullSnowflake, or a types.ID or types.NullID%s",
 			r.tag(), from.typ, from.columns[fk].field, from.columns[fk].typ, b.orInteger())
 	}
@@ -130,18 +123,4 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 // isForeign reports whether a relation sets the column.
 func (p *plan) isForeign(name string) bool {
 	return slices.ContainsFunc(p.foreign, func(i int) bool { return p.columns[i].name == name })
-}
-
-// setForeignKey sets the foreign key behind a pointer to its field.
-func setForeignKey(ref any, id types.Snowflake) {
-	switch fk := ref.(type) {
-	case *types.Snowflake:
-		*fk = id
-	case **types.Snowflake:
-		// Other rows, or the parent as its key, may share the memory of the old pointer.
-		own := id
-		*fk = &own
-	case *types.NullSnowflake:
-		*fk = types.NullSnowflake{Snowflake: id, Valid: true}
-	}
 }

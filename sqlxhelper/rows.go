@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/snowkey/snowkey/internal/base/keytype"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -177,11 +178,11 @@ func (r *rows) checkForeignKeys() error {
 		p := r.table(i).plan
 		for _, j := range p.foreign {
 			fk := &p.columns[j]
-			if id, null := foreignKey(fk.ref(row)); id != 0 || null || r.nodes != nil && r.sets(i, fk) {
+			if id, null := fk.key.Key(fk.in(row)); id != 0 || null || r.nodes != nil && r.sets(i, fk) {
 				continue
 			}
 			remedy := "make it a *types.Snowflake or types.NullSnowflake, which can be null"
-			if isInteger(fk.typ) {
+			if keytype.Untyped(fk.typ) != keytype.Snowflake {
 				remedy = fmt.Sprintf("make it a *%v or sql.Null[%v], which can be null", fk.typ, fk.typ)
 			}
 			for k := range p.relations {
@@ -222,7 +223,7 @@ func (r *rows) checkSharedKeys() error {
 func (r *rows) checkKeys() error {
 	for _, t := range r.tables {
 		for i := range t.columns {
-			if c := &t.columns[i]; c.holdsKey() {
+			if c := &t.columns[i]; c.key.Holds() {
 				t.keys = append(t.keys, c)
 			}
 		}
@@ -230,10 +231,9 @@ func (r *rows) checkKeys() error {
 	for i, row := range r.structs {
 		t := r.table(i)
 		for _, c := range t.keys {
-			ref := c.ref(row)
-			id, null := foreignKey(ref)
+			id, null := c.key.Key(c.in(row))
 			if id >= 0 {
-				t.note(c, ref, id, null)
+				t.note(c, id, null)
 				continue
 			}
 			err := types.ErrRange
@@ -255,11 +255,11 @@ type keySpan struct{ first, last types.Snowflake }
 
 // note adds a key of a row, or one that it refers to, to the spans of the table. A pointer to
 // zero may point to the key of another row, which the call assigns.
-func (t *table) note(c *column, ref any, id types.Snowflake, null bool) {
+func (t *table) note(c *column, id types.Snowflake, null bool) {
 	span := &t.own
 	if !t.isOwn(c) {
 		span = &t.foreign
-		if _, pointer := ref.(**types.Snowflake); pointer && id == 0 && !null {
+		if c.key.Pointer() && id == 0 && !null {
 			t.own = keySpan{1, math.MaxInt64}
 			id = 1
 		}

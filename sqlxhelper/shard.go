@@ -16,14 +16,11 @@ func (b *builder) checkShard(p *plan) error {
 		return nil
 	}
 	c := &p.columns[p.shard]
-	if b.integers && integerKey(c.typ) != nil {
-		c.untyped = integerKey(c.typ)
-	}
 	problem := ""
 	switch {
 	case p.shard == p.key:
 		problem = "the primary key is on the shard that another field names"
-	case !c.holdsKey():
+	case !b.holdKey(c):
 		problem = fmt.Sprintf("%v holds no key that could name the shard, want types.Snowflake, *types.Snowflake or types.NullSnowflake, or a types.ID or types.NullID%s", c.typ, b.orInteger())
 	}
 	if problem != "" {
@@ -120,7 +117,7 @@ func (s *shards) readTags() error {
 			continue
 		}
 		c := &p.columns[p.shard]
-		id, null := foreignKey(c.ref(s.structs[i]))
+		id, null := c.key.Key(c.in(s.structs[i]))
 		if null || s.nodes != nil && s.sets(i, c) {
 			continue // it will have the key of the parent, or of the target
 		}
@@ -182,7 +179,7 @@ func (s *shards) check(leads []placement.Row, spots []placement.Spot, row int) e
 	}
 	p := s.table(row).plan
 	c, key := &p.columns[p.shard], "for a key"
-	if id, _ := foreignKey(c.ref(s.structs[row])); leads[row].Shard != placement.None {
+	if id, _ := c.key.Key(c.in(s.structs[row])); leads[row].Shard != placement.None {
 		key = id.String() + ","
 	}
 	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", c.field, key, spotName(spots[row]), of, spotName(other))

@@ -38,7 +38,7 @@ const (
 type link struct {
 	from, to int
 	via      *relation
-	fk       any // a pointer to the foreign key
+	fk       reflect.Value // the foreign key
 }
 
 // Edges are what a walk knows of a table.
@@ -185,7 +185,7 @@ func (r *rows) visit(n node, row reflect.Value) error {
 		if n.via.belongs {
 			l.from, l.to = n.from, at
 		}
-		l.fk = n.via.fk.ref(r.structs[l.from])
+		l.fk = n.via.fk.in(r.structs[l.from])
 		r.links = append(r.links, l)
 	}
 	return nil
@@ -254,7 +254,7 @@ func (r *rows) checkLinks() error {
 				return refuse(r.path(l.from), ErrForeignKey, "%s is for the key of the parent that holds it, and %s is another row", l.via.fk.field, name)
 			}
 		}
-		id, _ := foreignKey(l.fk)
+		id, _ := l.via.fk.key.Key(l.fk)
 		if id <= 0 {
 			continue // checkKeys refuses negative keys
 		}
@@ -277,7 +277,7 @@ func (r *rows) checkSharedLinks() error {
 	if !slices.ContainsFunc(r.tables, shares) {
 		return nil
 	}
-	first := map[any]link{} // by the pointer to a shared foreign key
+	first := map[uintptr]link{} // by the address of a shared foreign key
 	share := func(row int, fk *column, l link) error {
 		return refuse(r.path(row), ErrForeignKey, "it shares %s with %s, which refers to another row", fk.field, r.path(l.from))
 	}
@@ -285,8 +285,8 @@ func (r *rows) checkSharedLinks() error {
 		if !l.via.fk.shared {
 			continue
 		}
-		if other, ok := first[l.fk]; !ok {
-			first[l.fk] = l
+		if other, ok := first[l.fk.UnsafeAddr()]; !ok {
+			first[l.fk.UnsafeAddr()] = l
 		} else if other.to != l.to {
 			return share(l.from, l.via.fk, other)
 		}
@@ -295,7 +295,7 @@ func (r *rows) checkSharedLinks() error {
 		p := r.nodes[i].plan
 		for _, j := range p.foreign {
 			if fk := &p.columns[j]; fk.shared && !r.sets(i, fk) {
-				if l, ok := first[fk.ref(row)]; ok {
+				if l, ok := first[fk.in(row).UnsafeAddr()]; ok {
 					return share(i, fk, l)
 				}
 			}
@@ -337,8 +337,8 @@ func (r *rows) nodePath(n node) string {
 func (r *rows) link() {
 	for _, l := range r.links {
 		key := *r.ids[l.to]
-		if id, _ := foreignKey(l.fk); id != key {
-			setForeignKey(l.fk, key)
+		if id, _ := l.via.fk.key.Key(l.fk); id != key {
+			l.via.fk.key.Set(l.fk, key)
 		}
 	}
 }

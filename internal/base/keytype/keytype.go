@@ -1,4 +1,5 @@
-// Package keytype tells the types that hold a key apart from all others.
+// Package keytype tells the types that hold a key apart from all others, and says how fields of
+// such types hold one.
 package keytype
 
 import (
@@ -46,19 +47,6 @@ func Untyped(t reflect.Type) reflect.Type {
 		}
 	}
 	return t
-}
-
-// OwnForm reports whether t, an integer type other than those of keys, has a Value or Scan method,
-// with which it may store and read something else than its number. Then the number that a plugin
-// puts into a field is not the key of the row.
-func OwnForm(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		p := reflect.PointerTo(t)
-		return Untyped(t) != Snowflake && (p.Implements(valuer) || p.Implements(scanner))
-	default:
-		return false
-	}
 }
 
 func marked(t reflect.Type, prefix string) bool {

@@ -1,6 +1,7 @@
 package keytype_test
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"reflect"
@@ -21,17 +22,20 @@ import (
 )
 
 type (
-	plain        uint64
-	valued       uint64
-	pointed      int64
-	scanned      int64
-	copied       types.Snowflake // has none of the methods
-	row[K any]   struct{ ID K }
-	valuedRow    row[valued]
-	pointedRow   row[pointed]
-	scannedRow   row[scanned]
-	plainRow     row[plain]
-	snowflakeRow row[types.Snowflake]
+	keyed[K any] struct{ ID K }
+	valuedRow    keyed[valued] // GORM takes no generic model
+	pointedRow   keyed[pointed]
+	scannedRow   keyed[scanned]
+	plainRow     keyed[plain]
+	snowflakeRow keyed[types.Snowflake]
+	child[F any] struct {
+		ID       types.Snowflake
+		ParentID F `db:"parent_id"`
+	}
+	parent[F any] struct {
+		ID       types.Snowflake
+		Children []child[F] `db:"-" snowkey:"children,fk=parent_id" gorm:"foreignKey:ParentID"`
+	}
 	// To GORM it is a text, which the plugin fills for the tag alone.
 	texted    uint64
 	textedRow struct {
@@ -39,27 +43,10 @@ type (
 	}
 )
 
-func (v valued) Value() (driver.Value, error) { return int64(v) + 1, nil }
-
-func (p *pointed) Value() (driver.Value, error) { return int64(*p) + 1, nil }
-
 func (texted) Value() (driver.Value, error) { return "text", nil }
 
-func (s *scanned) Scan(any) error { *s = 7; return nil }
-
-func TestOwnFormIsThatOfIntegersWithMethods(t *testing.T) {
-	for typ, want := range map[reflect.Type]bool{
-		reflect.TypeFor[valued](): true, reflect.TypeFor[pointed](): true, reflect.TypeFor[scanned](): true,
-		reflect.TypeFor[plain](): false, reflect.TypeFor[copied](): false, reflect.TypeFor[uint64](): false, reflect.TypeFor[int32](): false,
-		reflect.TypeFor[types.Snowflake](): false, reflect.TypeFor[types.ID[order]](): false, reflect.TypeFor[types.NullSnowflake](): false, reflect.TypeFor[string](): false,
-	} {
-		if got := keytype.OwnForm(typ); got != want {
-			t.Errorf("OwnForm(%v) = %v; want %v", typ, got, want)
-		}
-	}
-}
-
-func TestIntegersWithMethodsOfTheirOwnAreNoKeysInBothPlugins(t *testing.T) {
+// both returns what writes rows with either plugin.
+func both(t *testing.T) map[string]func(table string, row any) error {
 	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
 		t.Fatal(err)
@@ -70,11 +57,31 @@ func TestIntegersWithMethodsOfTheirOwnAreNoKeysInBothPlugins(t *testing.T) {
 	}
 	pool.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = pool.Close() })
-	if _, err := pool.ExecContext(t.Context(), "CREATE TABLE t (id INTEGER PRIMARY KEY)"); err != nil {
-		t.Fatal(err)
+	for _, table := range []string{"t (id INTEGER PRIMARY KEY)", "children (id INTEGER PRIMARY KEY, parent_id INTEGER)"} {
+		if _, err := pool.ExecContext(t.Context(), "CREATE TABLE "+table); err != nil {
+			t.Fatal(err)
+		}
 	}
 	src := coretest.NewGenerator(coretest.Config{})
 	plugin, helper := gormplugin.New(src, gormplugin.WithWideIntegerKeys()), sqlxhelper.New(src, sqlxhelper.WithWideIntegerKeys())
+	return map[string]func(string, any) error{
+		"Assign": func(_ string, row any) error { return plugin.Assign(t.Context(), db, row) },
+		"InsertGraph": func(table string, row any) error {
+			return helper.InsertGraph(t.Context(), sqlx.NewDb(pool, "sqlite3"), table, row)
+		},
+	}
+}
+
+// refused reports whether err is that of a model, and as it is the only one, whether there is one.
+func refused(t *testing.T, name string, row any, err error) bool {
+	typed := errors.As(err, new(*gormplugin.ModelError)) || errors.As(err, new(*sqlxhelper.PlanError))
+	if typed != (err != nil) {
+		t.Errorf("%s(%T) = %v; want the error of the model or none", name, row, err)
+	}
+	return typed
+}
+
+func TestIntegersWithMethodsOfTheirOwnAreNoKeysInBothPlugins(t *testing.T) {
 	for _, c := range []struct {
 		row    any
 		refuse bool
@@ -82,13 +89,39 @@ func TestIntegersWithMethodsOfTheirOwnAreNoKeysInBothPlugins(t *testing.T) {
 		{&valuedRow{}, true}, {&pointedRow{}, true}, {&scannedRow{}, true}, {&textedRow{}, true},
 		{&plainRow{}, false}, {&snowflakeRow{}, false},
 	} {
-		for name, err := range map[string]error{
-			"Assign": plugin.Assign(t.Context(), db, c.row),
-			"Insert": helper.Insert(t.Context(), sqlx.NewDb(pool, "sqlite3"), "t", reflect.New(reflect.TypeOf(c.row).Elem()).Interface()),
-		} {
-			typed := errors.As(err, new(*gormplugin.ModelError)) || errors.As(err, new(*sqlxhelper.PlanError))
-			if typed != c.refuse || (err != nil) != c.refuse || c.refuse && !strings.Contains(err.Error(), "Value or Scan method") {
+		for name, write := range both(t) {
+			err := write("t", reflect.New(reflect.TypeOf(c.row).Elem()).Interface())
+			if refused(t, name, c.row, err) != c.refuse || c.refuse && !strings.Contains(err.Error(), "Value or Scan method") {
 				t.Errorf("%s(%T) = %v; want an error that names the methods: %v", name, c.row, err, c.refuse)
+			}
+		}
+	}
+}
+
+func TestBothPluginsTakeTheSameForeignKeys(t *testing.T) {
+	for _, c := range []struct {
+		row    any
+		refuse bool
+	}{
+		{parent[types.Snowflake]{}, false}, {parent[types.ID[order]]{}, false}, {parent[*types.Snowflake]{}, false}, {parent[**types.Snowflake]{}, false},
+		{parent[types.NullSnowflake]{}, false}, {parent[types.NullID[order]]{}, false}, {parent[sql.Null[types.Snowflake]]{}, false},
+		{parent[int64]{}, false}, {parent[plain]{}, false}, {parent[*uint64]{}, false}, {parent[sql.NullInt64]{}, false}, {parent[sql.Null[uint64]]{}, false},
+		{parent[int32]{}, true}, {parent[*uint16]{}, true}, {parent[sql.NullInt32]{}, true}, {parent[string]{}, true}, {parent[float64]{}, true}, {parent[bool]{}, true},
+		{parent[valued]{}, true}, {parent[*pointed]{}, true}, {parent[scanned]{}, true}, {parent[sql.Null[valued]]{}, true},
+	} {
+		for name, write := range both(t) {
+			row := reflect.New(reflect.TypeOf(c.row)).Elem()
+			row.Field(1).Set(reflect.MakeSlice(row.Field(1).Type(), 1, 1))
+			err := write("t", row.Addr().Interface())
+			if refused(t, name, c.row, err) != c.refuse {
+				t.Errorf("%s(%T) = %v; want it refused: %v", name, c.row, err, c.refuse)
+			}
+			if c.refuse {
+				continue
+			}
+			fk := row.Field(1).Index(0).Field(1)
+			if id, null := keytype.FieldOf(fk.Type(), keytype.Integers).Key(fk); null || id == 0 || id != row.Field(0).Interface() {
+				t.Errorf("%s(%T) sets the foreign key to %d, NULL %v; want %v, the key of the parent", name, c.row, id, null, row.Field(0))
 			}
 		}
 	}

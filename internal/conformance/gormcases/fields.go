@@ -80,18 +80,20 @@ var fieldCases = []testCase{
 		equal(e, "Code", o.Code, 0)
 		equal(e, "Inner.Code", o.Inner.Code, 0)
 	}},
-	{"PointerKeyIsFilledWhenNilAndWhenAtZero", func(e *env) {
+	{"PointerKeyIsReplacedWhenNilAndWhenAtZero", func(e *env) {
 		type Pointed struct {
 			ID   *types.Snowflake `gorm:"primaryKey"`
 			Name string           `gorm:"size:40"`
 		}
 		e.migrate(&Pointed{})
 		zero, own := new(types.Snowflake), types.Snowflake(42)
-		list := []Pointed{{Name: "A"}, {Name: "B", ID: zero}, {Name: "C", ID: &own}}
+		list := []Pointed{{Name: "A"}, {Name: "B", ID: zero}, {Name: "C", ID: &own}, {Name: "D", ID: zero}}
 		e.must(e.db.Create(&list))
-		e.stored("pointeds", "name", "A", *list[0].ID)
-		e.stored("pointeds", "name", "B", *zero)
-		e.stored("pointeds", "name", "C", 42)
+		for _, p := range list {
+			e.stored("pointeds", "name", p.Name, *p.ID)
+		}
+		equal(e, "the zero that two rows shared", *zero, 0)
+		equal(e, "the key that the caller set", own, 42)
 	}},
 	{"KeyOfATypeOfItsOwnIsRefusedUntilItsTagSaysWhoGivesIt", func(e *env) {
 		type OrderID types.Snowflake
