@@ -15,28 +15,24 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // onSQLite keeps the lease in a SQLite file beside the database's.
 func (c *Config) onSQLite(ctx context.Context, db *sql.DB) (*core.Generator, error) {
 	path, err := sqlrow.File(ctx, db, "main")
-	if err != nil {
+	switch {
+	case errors.Is(err, sqlrow.ErrNotDurable):
+		return nil, elsewhere("a SQLite database of which the driver does not say where it is", err)
+	case err != nil:
 		return nil, hint(ctx, db, err)
-	}
-	if path == "" {
+	case path == "":
 		return c.inMemory()
 	}
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		what := "it is no regular file"
-		if err != nil {
-			what = err.Error()
-		}
-		return nil, &core.ValueError{
-			Package: "snowkey", Name: "db", Value: fmt.Sprintf("a SQLite database in %q, which is not here: %s", path, what),
-			Want: "a file of this machine at its path, or a database in memory that SQLite says has no file. " +
-				"For one that a server keeps (rqlite, libSQL, dqlite) acquire a lease from another store, see docs/workers.md; " +
-				"for one that a driver keeps in memory use core.New with core.StaticWorker; if the file was moved, restart the program",
-		}
+	if info, err := os.Lstat(path); err != nil {
+		return nil, elsewhere(fmt.Sprintf("a SQLite database in %q, which is not here", path), err)
+	} else if !info.Mode().IsRegular() {
+		return nil, elsewhere(fmt.Sprintf("a SQLite database in %q, which is not here", path), errors.New("it is no regular file"))
 	}
 	// FUSE is refused for the leases, if they are there too.
 	if err := sqlrow.CheckFile(path, true); err != nil {
@@ -51,6 +47,16 @@ func (c *Config) onSQLite(ctx context.Context, db *sql.DB) (*core.Generator, err
 		return nil, fmt.Errorf("leases in the SQLite file %s: %w", file, err)
 	}
 	return gen, nil
+}
+
+// elsewhere refuses a database that no lock of this machine can guard.
+func elsewhere(what string, why error) error {
+	return &core.ValueError{
+		Package: "snowkey", Name: "db", Value: fmt.Sprintf("%s: %v", what, why),
+		Want: "a file of this machine at its path, or a database in memory that SQLite says has no file. " +
+			"For one that a server keeps (rqlite, libSQL, dqlite) acquire a lease from another store, see docs/workers.md; " +
+			"for one that a driver keeps in memory use core.New with core.StaticWorker; if the file was moved, restart the program",
+	}
 }
 
 // leaseFile returns the path of the file of leases for a database. Leases elsewhere would repeat
@@ -118,7 +124,7 @@ func openFile(ctx context.Context, d driver.Driver, file string) (*sql.DB, error
 	}
 	if err != nil {
 		_ = pool.Close()
-		return nil, err
+		return nil, wait.Cause(ctx, err)
 	}
 	return pool, nil
 }

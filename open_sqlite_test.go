@@ -9,6 +9,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -25,13 +26,16 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/base/filesystem"
+	"github.com/snowkey/snowkey/internal/base/filesystem/filesystemtest"
 )
 
 // A shim is a driver of SQLite that changes the names of databases that it is given, and what SQLite
 // says of its files.
 type shim struct {
 	name  func(string) (string, error)
-	path  func(string) string
+	path  func(string) any
+	list  string       // what is asked in place of PRAGMA database_list
 	conns atomic.Int64 // that are open
 }
 
@@ -61,6 +65,9 @@ func (c *shimConn) Close() error {
 }
 
 func (c *shimConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if c.d.list != "" && strings.Contains(query, "database_list") {
+		query = c.d.list
+	}
 	rows, err := c.SQLiteConn.QueryContext(ctx, query, args)
 	if err == nil && c.d.path != nil && strings.Contains(query, "database_list") {
 		return shimRows{rows, c.d}, nil
@@ -144,7 +151,7 @@ func TestOpenRefusesADatabaseThatAServerKeeps(t *testing.T) {
 	server := filepath.Join(t.TempDir(), "db.sqlite")
 	d := &shim{
 		name: func(string) (string, error) { return server, nil }, // a URL of the server, whatever it is
-		path: func(string) string { return "/var/lib/rqlite/db.sqlite" },
+		path: func(string) any { return "/var/lib/rqlite/db.sqlite" },
 	}
 	for _, c := range []snowkey.Config{{}, {Dialect: sqlstore.SQLite}, {LeaseFile: filepath.Join(t.TempDir(), "leases")}} {
 		err := refused(t, d.through(t, "http://rqlite:4001"), c, `"/var/lib/rqlite/db.sqlite"`, "rqlite", "docs/workers.md")
@@ -153,10 +160,29 @@ func TestOpenRefusesADatabaseThatAServerKeeps(t *testing.T) {
 		}
 	}
 	// A server of this machine: its file is here, but its driver opens no files.
-	d.path = func(string) string { return server }
+	d.path = func(string) any { return server }
 	_ = refused(t, d.through(t, "http://127.0.0.1:4001"), snowkey.Config{}, server+"-leases", "the driver has opened "+fmt.Sprintf("%q", server), "Config.LeaseFile", "acquire the lease by hand")
 	if tables := count(t, openSQLite(t, server), "SELECT COUNT(*) FROM sqlite_master WHERE name LIKE 'snowkey%'"); tables != 0 {
 		t.Errorf("Open has made %d tables in the database of the server; want none", tables)
+	}
+}
+
+// Only a path that is empty says that there is no file.
+func TestOpenTakesNoDatabaseForOneInMemoryThatDoesNotSaySo(t *testing.T) {
+	for name, query := range map[string]string{
+		"NULL":             "SELECT 0, 'main', NULL",
+		"another database": "SELECT 2, 'db', ''",
+		"nothing":          "SELECT 0, '', '' WHERE 0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &shim{list: query}
+			for _, c := range []snowkey.Config{{}, {LeaseFile: filepath.Join(t.TempDir(), "leases")}} {
+				err := refused(t, d.through(t, ":memory:"), c, "PRAGMA database_list names no file of main", "rqlite", "docs/workers.md")
+				if !errors.As(err, new(*core.ValueError)) {
+					t.Errorf("Open error = %v; want a *core.ValueError", err)
+				}
+			}
+		})
 	}
 }
 
@@ -235,6 +261,49 @@ func TestOpenUnderAContextThatHasEndedSaysSo(t *testing.T) {
 	}
 }
 
+// The file of the leases is opened in a pool of its own, and its driver's errors are no better.
+func TestOpenUnderAContextThatEndsAtTheFileOfLeasesSaysSo(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	tries := 0
+	d := &shim{name: func(name string) (string, error) {
+		if !strings.HasSuffix(name, "-leases") {
+			return name, nil
+		}
+		if tries++; tries > 2 { // the last time that database/sql tries a bad connection
+			end()
+		}
+		return "", driver.ErrBadConn
+	}}
+	if gen, err := snowkey.Open(ctx, d.through(t, filepath.Join(t.TempDir(), "orders.db")), snowkey.Config{}); gen != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("Open = %v, %v; want context.Canceled", gen, err)
+	}
+}
+
+// LiteFS is FUSE, and takes no files but databases and their logs.
+func TestOpenKeepsTheLeasesOfAFileOnLiteFSElsewhere(t *testing.T) {
+	folder, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "leases")
+	filesystemtest.On(t, filesystem.FUSE, folder)
+	file := filepath.Join(folder, "orders.db")
+	if err := refused(t, openSQLite(t, file), snowkey.Config{}, file+"-leases", "FUSE"); !errors.Is(err, sqlstore.ErrNotDurable) {
+		t.Errorf("Open error = %v; want sqlstore.ErrNotDurable, because the leases would be on FUSE", err)
+	}
+	if err := os.Remove(file + "-leases"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	d := &shim{name: func(name string) (string, error) {
+		if strings.Contains(name, folder) && strings.HasSuffix(name, "-leases") {
+			return "", fs.ErrPermission
+		}
+		return name, nil
+	}}
+	db := d.through(t, file)
+	_ = refused(t, db, snowkey.Config{}, fs.ErrPermission.Error(), "Config.LeaseFile names another place")
+	a, b := open(t, db, snowkey.Config{LeaseFile: elsewhere}), open(t, db, snowkey.Config{LeaseFile: elsewhere})
+	if workerOf(t, a) == workerOf(t, b) {
+		t.Errorf("two generators of one database have the worker number %d", workerOf(t, a))
+	}
+}
+
 func TestOpenWorksBesideATransactionOfTheProgram(t *testing.T) {
 	db := openSQLite(t, filepath.Join(t.TempDir(), "orders.db"))
 	conn, err := db.Conn(t.Context())
@@ -293,7 +362,7 @@ func TestOpenKeepsTheLeasesBesideAFileWithADriveLetter(t *testing.T) {
 	var names []string
 	d := &shim{
 		name: func(name string) (string, error) { names = append(names, name); return name, nil },
-		path: func(path string) string { return strings.TrimPrefix(path, folder+"/") },
+		path: func(path string) any { return strings.TrimPrefix(path, folder+"/") },
 	}
 	for _, file := range []string{`C:\shop\orders.db`, `C:\Program Files\100% (x86)\orders #1.db`, `\\?\C:\shop\orders.db`, `\\host\share\orders.db`} {
 		db := d.through(t, "file:"+strings.NewReplacer("%", "%25", "#", "%23", "?", "%3F").Replace(file))

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -76,6 +77,8 @@ func (o *options) openLeases(ctx context.Context) (*leases, error) {
 		l.spaces, err = l.Spaces(reach)
 	}
 	switch {
+	case errors.Is(err, sqlstore.ErrNoTable) && at.Scheme == "sqlite":
+		err = fmt.Errorf("%s: %w: no program keeps them in this file, nor beside it in one with -leases after its name; with Config.LeaseFile they are in the file that it names, and so is -db then; -table says another name of the table", at, errNoLeases)
 	case errors.Is(err, sqlstore.ErrNoTable):
 		err = fmt.Errorf("%s: %w: no program keeps them in this database, or their tables have another name, which -table says", at, errNoLeases)
 	case err == nil && len(l.spaces) == 0:
@@ -154,14 +157,19 @@ func (l location) beside() (location, bool) {
 	if l.Scheme != "sqlite" {
 		return l, false
 	}
+	path, err := filepath.EvalSymlinks(cmp.Or(l.Opaque, l.Path)) // as SQLite does, whose path Open uses
+	if err != nil {
+		return l, false
+	}
+	path += "-leases"
 	file := *l.URL
 	if file.Opaque != "" {
-		file.Opaque += "-leases"
+		file.Opaque = path
 	} else {
-		file.Path, file.RawPath = l.Path+"-leases", ""
+		file.Path, file.RawPath = path, ""
 	}
 	l.URL = &file
-	info, err := os.Stat(cmp.Or(file.Opaque, file.Path))
+	info, err := os.Stat(path)
 	return l, err == nil && info.Mode().IsRegular()
 }
 

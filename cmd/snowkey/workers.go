@@ -42,7 +42,7 @@ fence is for a store that was restored, or that has lost writes otherwise, while
 
     snowkey workers -above 312345678901234567 fence
 
-The namespaces NAME.regions and NAME.home have the datacenter numbers of regions and the one of the region whose store it is, see lease.Region. Free gives them back; another region gets a number after an hour and ten minutes.
+The namespaces NAME.regions and NAME.home have the datacenter numbers of regions and the one of the region whose store it is, see lease.Region. A region renews them about once a minute. Free gives them back, and also needs -live if one was renewed in the last ten minutes; another region gets a number after an hour and ten minutes.
 
     snowkey workers -namespace shop.regions free 3
 
@@ -272,6 +272,9 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 		question = fmt.Sprintf("Give %s back to the programs, an hour and ten minutes from now on? What makes keys under it must have ended for good, and it cannot be retired again.", name)
 	case word == "reinstate":
 		return fmt.Errorf("%s is not retired, but %s", name, state)
+	case state == "assigned" && alive(row, now) && !o.live:
+		at, _ := row.Written()
+		return fmt.Errorf("%s was marked at %s for region %q, which is less than %v ago, so that processes of the region may live: all of them must have ended; then wait, or say so with -live", name, stamp(at.UTC()), row.Holder, longestWindow)
 	case state == "assigned":
 		// No key of the region is later, unless the clock was wrong: a limit is at most an hour and the
 		// longest window ahead.
@@ -320,7 +323,7 @@ func (l *leases) change(ctx context.Context, o *options, out *bufio.Writer, s le
 }
 
 // alive reports whether a row was renewed within the longest window. Every holder that lives has, unless
-// its clock is wrong.
+// its clock is wrong, and every region that reaches the store.
 func alive(row leasestore.Row, now leasestore.Millis) bool {
 	at, ok := row.Written()
 	return ok && row.Until > now && now.Time().Sub(at).Abs() < longestWindow

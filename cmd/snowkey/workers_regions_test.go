@@ -48,7 +48,16 @@ func TestNumbersOfRegionsAreShownAndFreed(t *testing.T) {
 				t.Errorf("workers %s = %s%s, %d; want it refused", line, out, bad, code)
 			}
 		}
-		if out, bad, code := p.on(t, "-yes -namespace "+shop+".regions free 1", ""); code != 0 || !strings.HasSuffix(out, "free: done\n") {
+		// Both have run just now.
+		for _, line := range []string{".regions free 1", ".home free 0"} {
+			list := "-namespace " + shop + strings.Fields(line)[0]
+			before, _, _ := p.on(t, list, "")
+			out, bad, code := p.on(t, "-yes -namespace "+shop+line, "")
+			if after, _, _ := p.on(t, list, ""); code != 1 || !strings.Contains(bad, "processes of the region may live") || before != after {
+				t.Errorf("%s = %s%s, %d, and %s; want it refused, and %s", line, out, bad, code, after, before)
+			}
+		}
+		if out, bad, code := p.on(t, "-live -yes -namespace "+shop+".regions free 1", ""); code != 0 || !strings.HasSuffix(out, "free: done\n") {
 			t.Errorf("free of a number = %s%s, %d", out, bad, code)
 		}
 		if out, _, _ := p.on(t, "-namespace "+shop+".regions 1", ""); !strings.Contains(out, "reserved") || !strings.Contains(out, "1h9m") && !strings.Contains(out, "1h10m") {
@@ -57,13 +66,13 @@ func TestNumbersOfRegionsAreShownAndFreed(t *testing.T) {
 		if l, err := lease.Acquire(t.Context(), other.leaseStore, region("us-east-1")); !errors.Is(err, lease.ErrRegion) || !strings.Contains(err.Error(), "freed the number") {
 			t.Errorf("Acquire() after the number was freed = %v, %v; want ErrRegion", l, err)
 		}
-		if _, bad, code := p.on(t, "-namespace "+shop+".home free 0", "n\n"); code != 1 || !strings.Contains(bad, `from region "0 eu-west-1"`) {
+		if _, bad, code := p.on(t, "-live -namespace "+shop+".home free 0", "n\n"); code != 1 || !strings.Contains(bad, `from region "0 eu-west-1"`) {
 			t.Errorf("free of a home with the answer no = %s, %d; want the question", bad, code)
 		}
-		if out, bad, code := p.on(t, "-yes -namespace "+shop+".home free 0", ""); code != 0 {
+		if out, bad, code := p.on(t, "-live -yes -namespace "+shop+".home free 0", ""); code != 0 {
 			t.Errorf("free of a home = %s%s, %d", out, bad, code)
 		}
-		if out, bad, code := p.on(t, "-yes -namespace "+shop+".regions free 0", ""); code != 0 {
+		if out, bad, code := p.on(t, "-live -yes -namespace "+shop+".regions free 0", ""); code != 0 {
 			t.Errorf("free of a number = %s%s, %d", out, bad, code)
 		}
 		l, err := lease.Acquire(t.Context(), own.leaseStore, region("eu-west-1"))

@@ -700,15 +700,21 @@ func TestWorkersFindsTheLeasesBesideAFile(t *testing.T) {
 			}
 			acquire(t, store, lease.Config{Namespace: namespace(t), Workers: []int64{5}, Holder: "web"})
 		}
-		u := &url.URL{Scheme: "sqlite", Path: file}
-		p := leasePlace{url: strings.ReplaceAll(u.String(), "'", "%27")}
-		for _, line := range []string{"", "history 5"} {
-			if out, bad, code := p.on(t, line, ""); code != 0 || !strings.Contains(out, "web") {
-				t.Errorf("workers %s = %s, %s, %d; want the lease beside the database", line, out, bad, code)
-			}
+		link := filepath.Join(t.TempDir(), "link.db") // Open follows it, as SQLite does
+		if err := os.Symlink(file, link); err != nil {
+			t.Fatal(err)
 		}
-		if out, bad, code := p.on(t, "-table snowkey_leases", ""); code != 1 || out != "" || !strings.Contains(bad, "no leases are there") {
-			t.Errorf("workers -table snowkey_leases = %s, %s, %d; want that the database itself has none", out, bad, code)
+		for _, path := range []string{file, link} {
+			u := &url.URL{Scheme: "sqlite", Path: path}
+			p := leasePlace{url: strings.ReplaceAll(u.String(), "'", "%27")}
+			for _, line := range []string{"", "history 5"} {
+				if out, bad, code := p.on(t, line, ""); code != 0 || !strings.Contains(out, "web") {
+					t.Errorf("workers %s of %s = %s, %s, %d; want the lease beside the database", line, path, out, bad, code)
+				}
+			}
+			if out, bad, code := p.on(t, "-table snowkey_leases", ""); code != 1 || out != "" || !strings.Contains(bad, "no leases are there") || !strings.Contains(bad, "Config.LeaseFile") {
+				t.Errorf("workers -table snowkey_leases of %s = %s, %s, %d; want that the database itself has none, and where they may be", path, out, bad, code)
+			}
 		}
 	}
 }

@@ -171,16 +171,20 @@ const Retired = Millis(1) << 50
 // Retired reports whether a [Claim] with Retire has taken the row for good.
 func (r *Row) Retired() bool { return r.Until >= Retired }
 
-// Written returns when the lease that holds the row has claimed or renewed it last, by the clock of its
-// process, and false if nobody holds it or if the nonce does not say, such as that of an earlier version.
+// Written returns when the lease or the region that holds the row has claimed or renewed it last, by the
+// clock of its process, and false if nobody holds it or if the nonce does not say, such as that of an
+// earlier version.
 func (r *Row) Written() (at time.Time, ok bool) {
 	if r.Owner == "" || len(r.Nonce) != 32 {
 		return at, false
 	}
 	ns, err := strconv.ParseInt(r.Nonce[:16], 16, 64)
 	at = time.Unix(0, ns)
-	// A token that begins at random is hardly ever of such a time.
 	longest := MaxAhead.Duration() + longestWindow
+	if r.Retired() { // Until says when the row was taken, and nearly nothing of later marks
+		return at, err == nil && at.Sub((r.Until-Retired).Time()) > -longest
+	}
+	// A token that begins at random is hardly ever of such a time.
 	return at, err == nil && at.Sub(r.Until.Time()).Abs() < longest
 }
 

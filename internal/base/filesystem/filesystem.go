@@ -8,14 +8,19 @@ import "fmt"
 // there. FUSE, which may be a network file system, is an error unless allowFUSE is set, and then a
 // warning. File systems are recognized on Linux only.
 func Check(path string, allowFUSE bool) (warning string, err error) {
-	k, err := kind(path)
+	k, err := Kind(path)
 	if err != nil {
 		return "", err
 	}
 	return suits(k, allowFUSE)
 }
 
-const fuse = 0x65735546
+// Kind returns the kind of the file system of a path. Tests replace it, see filesystemtest.On, because
+// few file systems can be mounted by a test.
+var Kind = kind
+
+// FUSE is the kind of what a program serves, as sshfs and LiteFS do.
+const FUSE = 0x65735546
 
 // shared are file systems that several hosts may mount at once. On some of them flock holds only
 // between the processes of one host, on others it is ignored, or passed on to a server that drops
@@ -59,9 +64,9 @@ func suits(kind uint32, allowFUSE bool) (warning string, err error) {
 	switch {
 	case isShared:
 		return "", fmt.Errorf("it is on %s, which other hosts may share: want a file system of this host alone", name)
-	case kind == fuse && !allowFUSE:
+	case kind == FUSE && !allowFUSE:
 		return "", fmt.Errorf("it is on FUSE, which may be shared with other hosts, as sshfs is: want a file system of this host alone, or Config.AllowFUSE if this is one")
-	case kind == fuse:
+	case kind == FUSE:
 		return "it is on FUSE; if other hosts share it, or it forgets what it has synced, IDs may repeat", nil
 	}
 	if name, ok := fleeting[kind]; ok {

@@ -20,8 +20,8 @@ func TestFileSystemsOfOtherHostsAreRefusedAndFleetingOnesWarnedOf(t *testing.T) 
 		{0x01021994, false, "tmpfs", ""},
 		{0x794c7630, false, "overlay", ""},
 		{0x61756673, false, "aufs", ""},
-		{fuse, false, "", "Config.AllowFUSE"},
-		{fuse, true, "FUSE", ""},
+		{FUSE, false, "", "Config.AllowFUSE"},
+		{FUSE, true, "FUSE", ""},
 		{0x6969, true, "", "NFS"},
 		{0xef53, false, "", ""}, // ext4
 		{0, false, "", ""},      // not known

@@ -118,24 +118,29 @@ func (d *DB) schema() string { return NameOf(dialect.SQLite, d.config.Table).Sch
 func (d *DB) schemaDot() string { return dialect.SQLite.Quote(d.schema()) + "." }
 
 // File returns the path that SQLite has for the file of a database, such as main, or "" for one in
-// memory or not attached. It is absolute, and SQLite has followed links. The database is not read, so
-// that nobody's lock is in the way.
+// memory. It is absolute, and SQLite has followed links. An answer that names no such database, or
+// NULL as its file, is none of SQLite's own, and proves nothing: that is an error which matches
+// [ErrNotDurable]. The database is not read, so that nobody's lock is in the way.
 func File(ctx context.Context, e Executor, schema string) (file string, err error) {
+	var path sql.NullString
 	err = each(ctx, e, func(scan func(...any) error) error {
 		var (
 			name string
-			path sql.NullString
+			of   sql.NullString
 		)
-		err := scan(new(any), &name, &path)
+		err := scan(new(any), &name, &of)
 		if name == schema {
-			file = path.String
+			path = of
 		}
 		return err
 	}, "PRAGMA database_list")
 	if err != nil {
 		return "", fmt.Errorf("PRAGMA database_list: %w", err)
 	}
-	return file, nil
+	if !path.Valid {
+		return "", fmt.Errorf("%w: PRAGMA database_list names no file of %s, and not that it is in memory; is it attached?", ErrNotDurable, schema)
+	}
+	return path.String, nil
 }
 
 // checkFile returns the file of the database. It refuses one that would forget, that cannot be
@@ -146,7 +151,7 @@ func (t *Tx) checkFile(ctx context.Context, schema, of string) (openFile, error)
 		return openFile{}, err
 	}
 	if path == "" {
-		return openFile{}, fmt.Errorf("%w: %s is in memory, or not attached; use a file", ErrNotDurable, schema)
+		return openFile{}, fmt.Errorf("%w: %s is in memory; use a file", ErrNotDurable, schema)
 	}
 	if err := t.db.file.check(ctx, path); err != nil {
 		return openFile{}, err

@@ -1,4 +1,3 @@
-// Package filesystemtest mounts files, for tests.
 package filesystemtest
 
 import (
