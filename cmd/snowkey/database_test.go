@@ -233,7 +233,7 @@ func TestNothingIsWrittenUnlessSomebodySaysYes(t *testing.T) {
 func TestApplyGoesOnWhereARunHasEnded(t *testing.T) {
 	year := time.Now().UTC().Year()
 	lines := map[string][]string{
-		"PostgreSQL": {"sql functions", "sql -worker 1023 default", "partitions -every month -ahead 3 convert orders " + fmt.Sprint(year+1), fmt.Sprintf("partitions -every month orders %d", year+2), "sql view orders_read orders"},
+		"PostgreSQL": {"sql functions", "sql -worker 1023 default", "partitions -every month -ahead 3 convert orders " + fmt.Sprint(year+1), fmt.Sprintf("partitions -every month orders %d", year+2), "partitions -every month -ahead 30 maintain orders", "sql view orders_read orders"},
 		"MariaDB":    {"sql functions", "sql require-key orders", "sql view orders_read orders", fmt.Sprintf("partitions -every month orders %d", year), "partitions -every month maintain orders"},
 		"SQLite":     {"sql require-key orders", "sql view orders_read orders"},
 	}
@@ -282,6 +282,65 @@ func TestApplyGoesOnWhereARunHasEnded(t *testing.T) {
 			t.Errorf("%s rows; want 1", n)
 		}
 	})
+}
+
+// What maintain makes and removes, after a run that ended in the middle. What is removed has rows.
+func TestMaintainWithDropGoesOnWhereARunHasEnded(t *testing.T) {
+	now := time.Now().UTC()
+	const line = "snowkey partitions -every month -ahead 2 -keep 2 -drop maintain orders"
+	onDatabases(t, func(t *testing.T, d testDB) {
+		month := func(ago int) string {
+			return time.Date(now.Year(), now.Month()-time.Month(ago), 1, 0, 0, 0, 0, time.UTC).Format("2006-01")
+		}
+		begin := func() {
+			t.Helper()
+			table := "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, n INT)"
+			if d.dialect == keysql.PostgreSQL {
+				table += " PARTITION BY RANGE (id)"
+			}
+			d.exec(t, "DROP TABLE IF EXISTS orders", table)
+			if _, bad, code := d.on(t, "snowkey partitions -every month -apply -yes orders "+month(6)+" "+month(0), ""); code != 0 {
+				t.Fatalf("partitions = %s, %d", bad, code)
+			}
+			for ago := 1; ago <= 6; ago++ { // the eldest of each month
+				at := time.Date(now.Year(), now.Month()-time.Month(ago), 2, 0, 0, 0, 0, time.UTC)
+				d.exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, %d)", core.Default().Min(at), ago))
+			}
+		}
+		state := func() string {
+			t.Helper()
+			existing := map[keysql.Dialect]string{
+				keysql.PostgreSQL: "SELECT string_agg(relname, ',' ORDER BY relname) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')",
+				keysql.MySQL:      "SELECT GROUP_CONCAT(partition_name ORDER BY partition_name) FROM information_schema.partitions WHERE table_schema = DATABASE() AND table_name = 'orders'",
+			}
+			return d.text(t, existing[d.dialect]) + " with " + d.text(t, "SELECT count(*) FROM orders") + " rows"
+		}
+		begin()
+		printed, bad, code := d.on(t, line, "")
+		if code != 0 {
+			t.Fatalf("%s = %s, %d", line, bad, code)
+		}
+		var statements []string
+		for _, s := range divided(printed) {
+			for strings.HasPrefix(s, "-- ") { // which partitions are old
+				_, s, _ = strings.Cut(s, "\n")
+			}
+			statements = append(statements, s)
+		}
+		d.exec(t, statements...)
+		want := state()
+		if n := len(statements); n < 5 || !strings.HasSuffix(want, " with 2 rows") {
+			t.Fatalf("%d statements leave %s; want some for months to come, 4 for the old ones, and 2 rows", n, want)
+		}
+		for i := range statements {
+			begin()
+			d.exec(t, statements[:i]...)
+			out, bad, code := d.on(t, line+" -apply -yes", "")
+			if got := state(); code != 0 || got != want || i == 0 && !strings.Contains(out, "Rows that are removed are gone") {
+				t.Errorf("after %d of %d statements the same command = %s, %s, %d, and leaves %s; want %s", i, len(statements), out, bad, code, got, want)
+			}
+		}
+	}, "PostgreSQL", "MariaDB", "MySQL")
 }
 
 // divided returns statements that were printed, some of which have semicolons in them.

@@ -72,7 +72,7 @@ var steps = []step{
 	},
 	{
 		name: "release", when: changed, heading: "rehearsal of a release",
-		inputs: []string{"**/go.mod", "**/go.sum", "go.work", "internal/release/"},
+		inputs: []string{"**/go.mod", "**/go.sum", "go.work", "internal/release/", "cmd/snowkey/*_linux.go", "cmd/snowkey/*_other.go"},
 		tests:  []string{"./internal/release/..."},
 	},
 	{
