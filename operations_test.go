@@ -154,3 +154,19 @@ func TestRowsByHandTakeAKeyLikeAnyOther(t *testing.T) {
 		}
 	}
 }
+
+// The first run stores the layout, so that a page which shows the default first leads an existing
+// program into lease.ErrLayout.
+func TestPagesSayBeforeTheFirstRunWhichLayoutAnExistingProgramTakes(t *testing.T) {
+	for page, heading := range map[string]string{"README.md": "\n## sqlx\n", "docs/existing.md": "\n## Three ways\n"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, section, found := strings.Cut(string(text), heading)
+		section, _, _ = strings.Cut(section, "snowkey.Open(")
+		if !found || !strings.Contains(section, "core.JavaScript()") || !strings.Contains(section, "first run") {
+			t.Errorf("%s,%q before the first snowkey.Open = %q; want core.JavaScript() and the first run in it", page, strings.TrimSpace(heading), section)
+		}
+	}
+}

@@ -20,10 +20,10 @@ import (
 var workers = command{
 	name:    "workers",
 	summary: "show who holds which worker number, and retire or free it",
-	args:    "[number | history number | retire number | reinstate number | free number | fence]",
+	args:    "[number | history number | retire number | reinstate number | free number | fence | empty]",
 	most:    2,
-	words:   []string{"history", "retire", "reinstate", "free", "fence"},
-	flags:   "db table namespace datacenter reason above live json yes",
+	words:   []string{"history", "retire", "reinstate", "free", "fence", "empty"},
+	flags:   "db table namespace datacenter reason above live layout epoch unit bits json yes",
 	text: `Shows the worker numbers that programs take by leases: who holds one, until when, by the clock of the store, and when it was renewed last, by the clock of its holder. A number that is held is renewed in each quarter of the time that it is reserved for, as long as its holder lives; reserved is one that nobody holds and that can be taken then, and unused is one that nobody ever had. Without a number it leaves the unused ones out. history shows who has had a number. Nothing is changed or made.
 
     snowkey workers -db postgres://shop@db/shop
@@ -42,6 +42,12 @@ fence is for a store that was restored, or that has lost writes otherwise, while
 
     snowkey workers -above 312345678901234567 fence
 
+empty is for a program that was started with a layout that it shall not have. In a SQL database, it gives a namespace that no program uses another layout. -layout, or -epoch, -unit and -bits, say which; the error of the program has them.
+
+    snowkey workers -layout javascript empty
+
+It refuses a namespace with a number that is retired, or that was in use in the last ten minutes, and a layout that could repeat keys which the namespace has made. -above names a key that none of these exceeds, 0 if none is left anywhere. Numbers begin where the old ones ended.
+
 The namespaces NAME.regions and NAME.home have the datacenter numbers of regions and the one of the region whose store it is, see lease.Region. A region renews them about once a minute. Free gives them back, and also needs -live if one was renewed in the last ten minutes; another region gets a number after an hour and ten minutes.
 
     snowkey workers -namespace shop.regions free 3
@@ -49,7 +55,7 @@ The namespaces NAME.regions and NAME.home have the datacenter numbers of regions
 All but the list are about one namespace, and about datacenter 0 unless -datacenter names another. What changes something asks before.`,
 	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {
 		word := "list"
-		if len(args) > 0 && strings.Contains(" history retire reinstate free fence ", " "+args[0]+" ") {
+		if len(args) > 0 && slices.Contains([]string{"history", "retire", "reinstate", "free", "fence", "empty"}, args[0]) {
 			word, args = args[0], args[1:]
 		}
 		worker := int64(-1)
@@ -60,7 +66,7 @@ All but the list are about one namespace, and about datacenter 0 unless -datacen
 			}
 			worker = int64(n)
 		}
-		var above types.Snowflake
+		above := types.Snowflake(-1)
 		if o.above != "" {
 			var err error
 			if above, err = read(o.above); err != nil {
@@ -72,14 +78,18 @@ All but the list are about one namespace, and about datacenter 0 unless -datacen
 			return usageError{err}
 		case word == "fence" && (worker >= 0 || o.above == ""):
 			return usagef("fence needs -above, the greatest key of all tables, and no number")
-		case word != "list" && word != "fence" && worker < 0:
+		case word == "empty" && (worker >= 0 || !o.layoutNamed()):
+			return usagef("empty needs the new layout, as -layout or -bits, and no number")
+		case word != "empty" && o.layoutNamed():
+			return usagef("-layout, -bits, -epoch and -unit are for empty")
+		case word != "list" && word != "fence" && word != "empty" && worker < 0:
 			return usagef("%s: want the number of a worker after it", word)
 		case (word == "retire") != (o.reason != ""):
 			return usagef("want -reason with retire, and with nothing else")
 		case strings.ContainsFunc(o.reason, func(r rune) bool { return r < ' ' || r > '~' }):
 			return usagef("-reason %.64q: want printable characters of ASCII", o.reason)
-		case o.above != "" && word != "free" && word != "fence":
-			return usagef("-above is for free and fence")
+		case o.above != "" && word != "free" && word != "fence" && word != "empty":
+			return usagef("-above is for free, fence and empty")
 		}
 		l, err := o.openLeases(ctx)
 		if err != nil {
@@ -103,6 +113,8 @@ All but the list are about one namespace, and about datacenter 0 unless -datacen
 			return l.history(ctx, o, out, space, worker)
 		case word == "fence":
 			return l.fence(ctx, o, out, space, above)
+		case word == "empty":
+			return l.empty(ctx, o, out, space, above)
 		}
 		return l.change(ctx, o, out, space, worker, word, above)
 	},

@@ -135,7 +135,27 @@ func (e *LayoutError) Error() string {
 	case stored == own && guards && !guarded:
 		want = "Config.LossGuard off (negative), as in the other processes"
 	}
-	return fmt.Sprintf("%v: namespace %q has %q, this process %q: want %s", ErrLayout, e.Namespace, e.Stored, e.Own, want)
+	text := fmt.Sprintf("%v: namespace %q has %q, this process %q: want %s", ErrLayout, e.Namespace, e.Stored, e.Own, want)
+	if command := e.empty(); command != "" {
+		text += "; if no program uses it, `" + command + "` gives it this layout"
+	}
+	return text
+}
+
+// empty returns the command that gives an unused namespace the claimant's layout, or "" if it refuses
+// to.
+func (e *LayoutError) empty() string {
+	var epoch, unit, bits string
+	for _, layout := range []string{e.Stored, e.Own} {
+		if strings.HasSuffix(layout, GuardMark) || strings.HasSuffix(layout, RegionsMark) {
+			return ""
+		}
+		_, err := fmt.Sscanf(strings.ReplaceAll(layout, ",", ""), "epoch %s unit %s bits %s", &epoch, &unit, &bits)
+		if datacenter := strings.Split(bits, "/"); err != nil || len(datacenter) < 2 || datacenter[1] != "0" {
+			return ""
+		}
+	}
+	return fmt.Sprintf("snowkey workers -namespace %s -epoch %s -unit %s -bits %s empty", e.Namespace, epoch, unit, bits)
 }
 
 // Unwrap returns ErrLayout.
