@@ -1,6 +1,8 @@
 package gormcases
 
 import (
+	"fmt"
+
 	"gorm.io/gorm"
 
 	"github.com/snowkey/snowkey/types"
@@ -164,6 +166,32 @@ var mapCases = []testCase{
 		equal[any](e, "id in a slice of maps of the row that was inserted", maps[1]["id"], types.Snowflake(10))
 		e.count("items", 3)
 	}},
+	{"KeyOfARowThatMetAnotherByAGeneratedColumnIsZero", func(e *env) {
+		e.migrate(&LowerItem{})
+		e.uniqueGenerated("lower_items", "sku") // of which memory need not have the value
+		e.must(e.db.Create(&LowerItem{ID: 1, SKU: "Met"}))
+		e.must(e.db.Create(&LowerItem{ID: 2, SKU: "another"}))
+		for _, id := range []types.Snowflake{0, 5} { // of the source, and of the caller
+			for _, memory := range []string{"", "met", "another"} {
+				item := LowerItem{ID: id, SKU: "met", LowerCase: memory}
+				e.must(e.db.Clauses(doNothing()).Create(&item))
+				equal(e, "ID of a struct", item.ID, 0)
+				list := []LowerItem{{ID: id, SKU: "MET", LowerCase: memory}, {SKU: fmt.Sprint("new", id, memory), LowerCase: memory}}
+				e.must(e.db.Clauses(doNothing()).Create(&list))
+				equal(e, "ID in a slice", list[0].ID, 0)
+				e.stored("lower_items", "sku", list[1].SKU, list[1].ID)
+				maps := []map[string]any{{"id": id, "sku": "MET"}, {"sku": fmt.Sprint("map", id, memory)}}
+				if id == 0 {
+					delete(maps[0], "id")
+				}
+				e.must(e.db.Model(&LowerItem{}).Clauses(doNothing()).Create(maps))
+				equal[any](e, "id in a slice of maps", maps[0]["id"], types.Snowflake(0))
+				key, _ := maps[1]["id"].(types.Snowflake)
+				e.stored("lower_items", "sku", maps[1]["sku"], key)
+			}
+		}
+		e.count("lower_items", 2+2*3*2)
+	}},
 	{"MapWithoutAModelGetsNone", func(e *env) {
 		e.migrate(&Item{})
 		m := map[string]any{"id": 7, "sku": "A", "order_id": 1}
@@ -171,4 +199,11 @@ var mapCases = []testCase{
 		e.stored("items", "sku", "A", 7)
 		equal(e, "keys asked for", e.src.given, 0)
 	}},
+}
+
+// A LowerItem reads a column that is generated.
+type LowerItem struct {
+	ID        types.Snowflake
+	SKU       string `gorm:"column:sku;size:40"`
+	LowerCase string `gorm:"->;-:migration"`
 }

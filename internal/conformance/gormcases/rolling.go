@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
@@ -213,5 +214,73 @@ var rollingCases = []testCase{
 		rename("number", "sku")
 		e.must(e.db.Clauses(doNothing()).Create(&p))
 		e.stored("products", "sku", "C", p.ID)
+	}}, {"ReleasesOfWhichOneKnowsMoreColumnsWriteBesideEachOther", func(e *env) {
+		e.migrate(&Product{}, &ProductPart{}, &Sale{})
+		text := func(s string) *string { return &s }
+		first := Product{Code: text("A")}
+		e.must(e.db.Create(&first)) // the old release has used its tables
+		type Product struct {       // of the new one
+			ID     types.Snowflake
+			Code   *string `gorm:"size:10;uniqueIndex"`
+			Extern *string `gorm:"size:40;uniqueIndex"`
+			Note   string  `gorm:"size:40;not null;default:none"`
+		}
+		old, next := e.db, e.withPlugin(&gorm.Config{})
+		if err := next.AutoMigrate(&Product{}); err != nil {
+			e.Fatal(err)
+		}
+		all := func(target string) clause.OnConflict {
+			return clause.OnConflict{Columns: columns([]string{target}), UpdateAll: true}
+		}
+		for i := range 3 {
+			code := func(s string) *string { return text(fmt.Sprint(s, i)) }
+			a := Product{Code: code("A"), Extern: code("xA"), Note: "new"}
+			e.must(next.Create(&a))
+			e.sold(a.ID, func() *oldProduct { return &oldProduct{Code: code("A")} }) // by the old one
+
+			b := oldProduct{Code: code("B"), SKU: "old"}
+			e.must(old.Create(&b))
+			again := Product{Code: code("B"), Extern: code("xB"), Note: "new"}
+			e.must(next.Clauses(all("code")).Create(&again))
+			equal(e, "the row of the old release in the new one's memory", again.ID, b.ID)
+			more := oldProduct{Code: code("B"), SKU: "again"}
+			e.must(old.Clauses(all("code")).Create(&more))
+			equal(e, "the row of both releases in the old one's memory", more.ID, b.ID)
+			b.SKU = "saved"
+			e.must(old.Save(&b))
+
+			// The old release knows nothing of the index by which the new one finds the row.
+			met := Product{Code: code("C"), Extern: code("xB")}
+			e.must(next.Clauses(doNothing()).Create(&met))
+			equal(e, "the row that was met by the new column", met.ID, b.ID)
+			list := []oldProduct{{Code: code("A")}, {Code: code("D")}, {Code: code("B")}}
+			e.must(old.Clauses(doNothing()).Create(&list))
+			lists := []Product{{Code: code("D"), Extern: code("xD")}, {Code: code("E"), Extern: code("xA")}, {Code: code("F"), Extern: code("xF")}}
+			e.must(next.Clauses(doNothing()).Create(&lists))
+			for what, key := range map[string][2]types.Snowflake{
+				"A in the list of the old": {list[0].ID, a.ID}, "B in the list of the old": {list[2].ID, b.ID},
+				"D in the list of the new": {lists[0].ID, list[1].ID}, "the extern of A": {lists[1].ID, a.ID},
+			} {
+				equal(e, what, key[0], key[1])
+			}
+			e.stored("products", "code", *code("F"), lists[2].ID)
+
+			var stored Product
+			e.must(next.First(&stored, "code = ?", code("B")))
+			if stored.ID != b.ID || stored.Extern == nil || *stored.Extern != *code("xB") || stored.Note != "new" {
+				e.Errorf("the row of both releases = %+v; want what the new one has set of it", stored)
+			}
+			equal(e, "the column of the old release", e.skuOf(b.ID), "saved")
+		}
+		e.count("products", 1+3*4)
 	}},
+}
+
+// oldProduct is [Product] where a newer release has that name.
+type oldProduct = Product
+
+func (e *env) skuOf(id types.Snowflake) (sku string) {
+	e.Helper()
+	e.must(e.db.Model(&Product{}).Where("id = ?", id).Pluck("sku", &sku))
+	return sku
 }

@@ -48,10 +48,21 @@ func (e *env) tellsMet() bool { return e.mysql() && e.target.Returning }
 func (e *env) uniqueLower(table, column string) {
 	e.Helper()
 	if e.mariadb() {
-		e.must(e.db.Exec("ALTER TABLE " + e.prefix + table + " ADD COLUMN lower_case varchar(40) AS (lower(" + column + ")) UNIQUE"))
+		e.uniqueGenerated(table, column)
 		return
 	}
 	e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + table + "_lower ON " + e.prefix + table + " ((lower(" + column + ")))"))
+}
+
+// uniqueGenerated adds the unique column lower_case, which is generated from another one.
+func (e *env) uniqueGenerated(table, column string) {
+	e.Helper()
+	typ := "varchar(40) GENERATED ALWAYS AS (lower(" + column + "))"
+	if e.postgres() {
+		typ += " STORED"
+	}
+	e.ddl("ALTER TABLE PRE_" + table + " ADD COLUMN lower_case " + typ)
+	e.ddl("CREATE UNIQUE INDEX PRE_" + table + "_generated ON PRE_" + table + " (lower_case)")
 }
 
 // lists returns how many lists of values the plugin looks up by s. A list of keys has no
