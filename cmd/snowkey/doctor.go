@@ -30,7 +30,7 @@ var doctor = command{
 
 It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the file that snowkey.Open makes beside one of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. A table without a column stands for its primary key. Of a column of keys it looks at the type, at the smallest and the greatest key, whether a unique index keeps them apart, or else which keys several rows have, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
 
-Before a program moves to keys of 64 bits, -all finds in all tables the primary keys that are too narrow, counted by the database, or unsigned, and the columns that foreign keys bind to them, each with its statements. Columns come before the keys to which they refer. Run the statements of the first finding, and then doctor again, because on MySQL they change what is bound together.
+Before a program moves to keys of 64 bits, -all finds in all tables the primary keys that are too narrow, counted by the database, or unsigned, and the columns that foreign keys bind to them, each with its statements. So it does narrow columns that no foreign key binds, if their names end as in order_id or orderId. Columns come before the keys to which they refer. Stop the old program, run the statements of the first finding, and then doctor again, because on MySQL they change what is bound together.
 
     snowkey doctor -db postgres://shop@db/shop -all
 
@@ -74,6 +74,7 @@ type examination struct {
 	now     time.Time // of the database, if it has a clock
 	past    map[holderKey][]leasedSpan
 	worst   severity
+	found   int // findings
 }
 
 // A keyColumn is a column of keys, with names as they are given.
@@ -201,7 +202,7 @@ type check struct {
 
 // find writes a finding. What mends it may have several lines.
 func (e *examination) find(s severity, where, reason, mend string) error {
-	e.worst = max(e.worst, s)
+	e.worst, e.found = max(e.worst, s), e.found+1
 	if e.json {
 		return e.writeRows(e.out, "severity where reason mend", []any{s.String(), where, reason, mend})
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,8 +112,9 @@ func (e *examination) primaryKey(ctx context.Context, table string) (string, err
 	return all[0], nil
 }
 
-// everyKeyQueries return the tables and columns of primary keys that are one integer, with "", and
-// those that a foreign key binds to one column, with the name of that one.
+// everyKeyQueries return the tables and columns of primary keys that are one integer, with "", those
+// that a foreign key binds to one column, with the name of that one, and all integers of fewer than 64
+// bits, with "?". SQLite has none of the last.
 var everyKeyQueries = map[keysql.Dialect]string{
 	keysql.PostgreSQL: `WITH named AS (
 	SELECT c.oid, CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE n.nspname || '.' || c.relname END AS name
@@ -125,6 +127,9 @@ UNION ALL
 SELECT t.name, a.attname, r.name || '.' || b.attname FROM pg_constraint k JOIN named t ON t.oid = k.conrelid JOIN named r ON r.oid = k.confrelid
 	JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1] JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]
 	WHERE k.contype = 'f' AND cardinality(k.conkey) = 1 AND a.atttypid::regtype::text IN ('smallint', 'integer', 'bigint')
+UNION ALL
+SELECT t.name, a.attname, '?' FROM named t JOIN pg_attribute a ON a.attrelid = t.oid
+	WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid::regtype::text IN ('smallint', 'integer')
 ORDER BY 1, 2`,
 	keysql.MySQL: `SELECT s.table_name, s.column_name, '' FROM information_schema.statistics s
 	JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
@@ -134,6 +139,9 @@ UNION ALL
 SELECT k.table_name, k.column_name, CONCAT(k.referenced_table_name, '.', k.referenced_column_name) FROM information_schema.key_column_usage k
 	JOIN information_schema.columns c ON c.table_schema = k.table_schema AND c.table_name = k.table_name AND c.column_name = k.column_name
 	WHERE k.table_schema = DATABASE() AND k.referenced_table_name IS NOT NULL AND c.data_type LIKE '%int'
+UNION ALL
+SELECT c.table_name, c.column_name, '?' FROM information_schema.columns c JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
+	WHERE c.table_schema = DATABASE() AND t.table_type = 'BASE TABLE' AND c.data_type LIKE '%int' AND c.data_type <> 'bigint'
 ORDER BY 1, 2`,
 	keysql.SQLite: `SELECT m.name, p.name, '' FROM sqlite_master m, pragma_table_info(m.name) p
 	WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' AND p.pk = 1 AND p.type LIKE '%INT%' AND (SELECT max(pk) FROM pragma_table_info(m.name)) = 1
@@ -143,27 +151,45 @@ SELECT m.name, f."from", f."table" || COALESCE('.' || f."to", '') FROM sqlite_ma
 ORDER BY 1, 2`,
 }
 
-// everyKey looks at the types of all primary keys, and before them of what refers to them.
+// namedLikeReference matches column names that end as those of references do: order_id, orderId, orderID.
+var namedLikeReference = regexp.MustCompile(`_(?i:id)$|[a-z0-9]I[dD]$`)
+
+// everyKey looks at the types of all primary keys, and before them of what refers to them. Programs
+// that declare no foreign keys have references too, which only their names show.
 func (e *examination) everyKey(ctx context.Context) error {
-	var keys, references []keyColumn
+	var keys, references, named []keyColumn
+	known := map[string]bool{}
 	err := e.d.each(ctx, func(rows *sql.Rows) error {
 		var c keyColumn
 		var to string
 		err := rows.Scan(&c.table, &c.column, &to)
 		c.name = c.table + "." + c.column
-		if to == "" {
+		switch to {
+		case "":
 			keys = append(keys, c)
-		} else {
-			c.name += ", which refers to " + to
+		case "?":
+			named = append(named, c)
+			return err
+		default:
 			references = append(references, c)
+			references[len(references)-1].name += ", which refers to " + to
 		}
+		known[c.name] = true
 		return err
 	}, everyKeyQueries[e.d.dialect])
 	if err != nil {
 		return err
 	}
+	named = slices.DeleteFunc(named, func(c keyColumn) bool { return known[c.name] || !namedLikeReference.MatchString(c.column) })
+	before := e.found
 	for _, c := range references {
 		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn, schemacheck.WrongType, schemacheck.Sign); err != nil {
+			return err
+		}
+	}
+	for _, c := range named {
+		c.name += ", which is named like a reference"
+		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn); err != nil {
 			return err
 		}
 	}
@@ -172,7 +198,11 @@ func (e *examination) everyKey(ctx context.Context) error {
 			return err
 		}
 	}
-	return e.find(note, "tables", fmt.Sprintf("primary keys that are one integer: %d; columns that refer to one: %d", len(keys), len(references)), "")
+	mend := ""
+	if e.found > before {
+		mend = "Stop the programs that let the database count before you run statements that widen keys or end the counting: on MySQL and MariaDB one does both, and an insert without a key fails afterwards. On PostgreSQL the counters may stay until the new program has run for some days. Leave a column that is only named like a reference, if it holds no keys of these tables."
+	}
+	return e.find(note, "tables", fmt.Sprintf("primary keys that are one integer: %d; columns that refer to one: %d; narrow columns named so: %d", len(keys), len(references), len(named)), mend)
 }
 
 // A named table is one whose name is not that of its model.

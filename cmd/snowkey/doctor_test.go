@@ -497,7 +497,8 @@ func TestDoctorFindsEveryNarrowKeyAndWhatRefersToIt(t *testing.T) {
 			key, small = "INTEGER PRIMARY KEY AUTOINCREMENT", "INTEGER"
 		}
 		d.exec(t, "CREATE TABLE groups_ (n "+key+")", "CREATE TABLE faces (id BIGINT PRIMARY KEY, belongs_to "+small+", seen INT, FOREIGN KEY (belongs_to) REFERENCES groups_ (n))",
-			"CREATE TABLE names (name VARCHAR(20) PRIMARY KEY, size INT)", "INSERT INTO groups_ (n) VALUES (7)", "INSERT INTO faces VALUES (1, 7, 2)")
+			"CREATE TABLE names (name VARCHAR(20) PRIMARY KEY, size INT)",
+			"CREATE TABLE visits (group_id "+small+" NOT NULL DEFAULT 1, "+d.dialect.Quote("visitorId")+" INT, grid INT, big_id BIGINT, PRIMARY KEY (group_id, grid))", "INSERT INTO visits VALUES (7, 8, 9, 10)", "INSERT INTO groups_ (n) VALUES (7)", "INSERT INTO faces VALUES (1, 7, 2)")
 		found := map[string]bool{}
 		for range 10 {
 			out, bad, code := d.on(t, "snowkey doctor -json -all", "")
@@ -537,20 +538,22 @@ func TestDoctorFindsEveryNarrowKeyAndWhatRefersToIt(t *testing.T) {
 		text := fmt.Sprint(found)
 		want := []string{"tables: primary keys that are one integer: 2; columns that refer to one: 1", "groups_.n: database counts as well"}
 		if d.dialect != keysql.SQLite { // whose INTEGER has 64 bits
-			want = append(want, "faces.belongs_to, which refers to groups_.n: column is too narrow", "groups_.n: column is too narrow")
+			want = append(want, "faces.belongs_to, which refers to groups_.n: column is too narrow", "groups_.n: column is too narrow",
+				"visits.group_id, which is named like a reference: column is too narrow", "columns that refer to one: 1; narrow columns named so: ")
 		}
 		for _, part := range want {
 			if !strings.Contains(text, part) {
 				t.Errorf("doctor -all has found %s; want %q", text, part)
 			}
 		}
-		for _, part := range []string{"seen", "size"} {
+		for _, part := range []string{"seen", "size", "grid", "big_id"} {
 			if strings.Contains(text, part) {
 				t.Errorf("doctor -all has found %s; want nothing of the column %s", text, part)
 			}
 		}
 		if d.dialect != keysql.SQLite {
-			d.exec(t, "INSERT INTO groups_ VALUES (312345678901234567)", "INSERT INTO faces VALUES (312345678901234568, 312345678901234567, 1)")
+			d.exec(t, "INSERT INTO groups_ VALUES (312345678901234567)", "INSERT INTO faces VALUES (312345678901234568, 312345678901234567, 1)",
+				"INSERT INTO visits VALUES (312345678901234567, 312345678901234568, 1, 1)", "INSERT INTO visits (grid) VALUES (2)")
 		}
 	})
 }
