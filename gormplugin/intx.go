@@ -30,8 +30,8 @@ import (
 // deadlock and the rollback succeeded, or because the answer to the commit was lost and the
 // transaction turned out to be over without being committed. The errors are 40001 and 40P01
 // of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, 3101, and 1180 with the text
-// "error 149", of MySQL's group replication, 8002, 8022, 8028 and 9007 of TiDB, and SQLite's
-// busy.
+// "error 149", of MySQL's group replication, 8002, 8022, 8028 and 9007 of TiDB, SQLite's busy, and
+// [ErrTableChanged].
 //
 // fn must therefore return an error of the database at once, wrapped with %w. If MySQL or MariaDB
 // has answered one of them and fn goes on, its creates, updates and deletes fail with

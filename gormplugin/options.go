@@ -26,7 +26,9 @@ func WithLayout(l Layout) Option {
 
 // WithUnnest makes GORM send the rows of a create to PostgreSQL as arrays, one per column:
 //
-//	INSERT INTO "orders" ("id","number") SELECT unnest($1::bigint[]), unnest($2::text[])
+//	INSERT INTO "orders" ("id","number") SELECT unnest($1::bigint[]), unnest($2::text[]) WHERE …
+//
+// The condition makes the server check that the columns still have these types.
 //
 // Use it where creates have many rows, for which it is faster than VALUES and not limited
 // to 65,535 parameters. What is stored is the same, in the same order, with the same
@@ -48,8 +50,9 @@ func WithLayout(l Layout) Option {
 //     modifier or an alias.
 //
 // A create of more rows costs one more query, which reads the column types of the table from
-// the catalog: a new release may give a column another type at any time. Until the first of
-// these queries has worked, they run under a savepoint if in a transaction.
+// the catalog: a new release may give a column another type at any time. If it does so between
+// the query and the insert, the server refuses the rows with [ErrTableChanged]. Until the first
+// of these queries has worked, they run under a savepoint if in a transaction.
 func WithUnnest() Option { return func(c *config) { c.unnest = true } }
 
 // WithIntegerKeys makes the plugin also fill the primary keys that GORM would let the

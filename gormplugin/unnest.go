@@ -3,6 +3,8 @@ package gormplugin
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -17,6 +19,7 @@ import (
 
 const (
 	arraysName   = "snowflake:arrays"
+	alteredName  = "snowflake:altered"
 	valuesClause = "VALUES"
 	// maxArray bounds the text of one array. PostgreSQL accepts parameters below 1 GiB.
 	maxArray = 256 << 20
@@ -27,9 +30,25 @@ type unnest struct {
 	reads atomic.Bool // the types of some table could be read
 }
 
-// register registers the callback of the option.
+// register registers the callbacks of the option.
 func (u *unnest) register(db *gorm.DB) error {
-	return db.Callback().Create().Before(anchorCreate).Register(arraysName, u.prepare)
+	create := db.Callback().Create()
+	return errors.Join(
+		create.Before(anchorCreate).Register(arraysName, u.prepare),
+		create.After(anchorCreate).Before(anchorAfter).Register(alteredName, u.explain),
+	)
+}
+
+// ErrTableChanged means that a table was altered, or its name led to another one, between the look
+// at its column types and the insert of a create with [WithUnnest]. Nothing of the statement is
+// stored. Create the rows again; [InTx] does.
+var ErrTableChanged = errors.New("gormplugin: table was altered while rows were sent to it")
+
+// explain says what the error of a guard means.
+func (u *unnest) explain(db *gorm.DB) {
+	if pgtext.Altered(db.Error) {
+		db.Error = fmt.Errorf("%w: %w", ErrTableChanged, db.Error)
+	}
 }
 
 // prepare makes GORM build the clause VALUES by build. GORM keeps the builder when it sets
@@ -68,13 +87,16 @@ func (u *unnest) write(stmt *gorm.Statement, values clause.Values) bool {
 		return false
 	}
 	stmt.WriteQuoted(values.Columns)
+	names := make([]string, len(arrays))
 	// The calls are in the select list, where they advance together. After FROM, each would
 	// first be materialized.
 	for i, array := range arrays {
+		names[i] = values.Columns[i].Name
 		stmt.SQL.WriteString([...]string{" SELECT unnest(", ", unnest("}[min(i, 1)])
 		stmt.AddVar(stmt, array)
-		stmt.SQL.WriteString("::" + table.Columns[values.Columns[i].Name].Name + "[])")
+		stmt.SQL.WriteString("::" + table.Columns[names[i]].Name + "[])")
 	}
+	stmt.SQL.WriteString(" WHERE " + table.Guard(name, names))
 	return true
 }
 
@@ -96,8 +118,8 @@ func insertedInto(text string) string {
 
 // table reads the types of a table on the connection or pool of the insert. It returns a table
 // without columns if they cannot be read. They are read for each statement, because a new
-// release may alter the table at any time, and the array of a type that the column no longer
-// has would be converted: date has no time of day, and timestamp no zone.
+// release may alter the table at any time, and the insert with a type that the column no longer
+// has is refused, see [pgtext.Table.Guard].
 func (u *unnest) table(stmt *gorm.Statement, name string) *pgtext.Table {
 	ctx, pool, describe := stmt.Context, stmt.ConnPool, pgtext.Describe
 	if isTransaction(pool) && !u.reads.Load() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -45,7 +46,7 @@ func (a *Attempts) Run(ctx context.Context) error {
 			return nil
 		case o == Lost:
 			a.lost = made
-		case o != RolledBack || !dialect.Retryable(err) || gaveUp(err):
+		case o != RolledBack || !dialect.Retryable(err) && !pgtext.Altered(err) || gaveUp(err):
 			return a.resolve(ctx, err)
 		}
 		if n == maxAttempts {

@@ -26,27 +26,30 @@ type widened[T any] struct {
 // value that the two types store differently.
 type widening struct {
 	from, to string
+	value    any
 	// insert stores the value in many rows.
 	insert func(t *testing.T, h *sqlxhelper.Helper, db sqlxhelper.DB, table string) error
 }
 
+func widen[T any](from, to string, v T) widening { return widening{from, to, v, insertWidened(v)} }
+
 func widenings() []widening {
 	noon := time.Date(2024, 2, 29, 12, 34, 56, 789_000_000, time.UTC)
 	return []widening{
-		{"numeric(10,1)", "numeric(10,2)", insertWidened("1.25")},
-		{"numeric(10,1)", "numeric(10,2)", insertWidened(1.25)},
-		{"varchar(5)", "varchar(10)", insertWidened("AB-1234")},
-		{"integer", "bigint", insertWidened(int64(1) << 40)},
-		{"real", "double precision", insertWidened(float64(float32(0.1)))},
-		{"real", "numeric", insertWidened(float64(float32(0.1)))},
-		{"double precision", "integer", insertWidened(7.5)},
-		{"char(5)", "text", insertWidened("ab   ")},
-		{"name", "text", insertWidened("a name of more than sixty-three bytes, which is what this type keeps of it")},
-		{"date", "timestamp", insertWidened(noon)},
-		{"timestamp", "timestamptz", insertWidened(noon)},
-		{"timestamptz", "timestamp", insertWidened(noon)},
-		{"jsonb", "json", insertWidened(`{"b": 1, "a": 2}`)},
-		{"uuid", "text", insertWidened("6BA7B810-9DAD-11D1-80B4-00C04FD430C8")},
+		widen("numeric(10,1)", "numeric(10,2)", "1.25"),
+		widen("numeric(10,1)", "numeric(10,2)", 1.25),
+		widen("varchar(5)", "varchar(10)", "AB-1234"),
+		widen("integer", "bigint", int64(1)<<40),
+		widen("real", "double precision", float64(float32(0.1))),
+		widen("real", "numeric", float64(float32(0.1))),
+		widen("double precision", "integer", 7.5),
+		widen("char(5)", "text", "ab   "),
+		widen("name", "text", "a name of more than sixty-three bytes, which is what this type keeps of it"),
+		widen("date", "timestamp", noon),
+		widen("timestamp", "timestamptz", noon),
+		widen("timestamptz", "timestamp", noon),
+		widen("jsonb", "json", `{"b": 1, "a": 2}`),
+		widen("uuid", "text", "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"),
 	}
 }
 
