@@ -43,6 +43,11 @@ import (
 
 func main() {
 	if !slices.Contains(os.Args[1:], "-move") && !slices.Contains(os.Args[1:], "--move") {
+		for _, help := range []string{"-h", "-help", "--help", "help"} {
+			if slices.Contains(os.Args[1:], help) {
+				_, _ = fmt.Fprintln(os.Stderr, "snowkeyvet -move [-fix] [package] turns keys that the database counts into types.Snowflake. Without -move:")
+			}
+		}
 		singlechecker.Main(keycheck.Analyzer)
 	}
 	flags := flag.NewFlagSet("snowkeyvet -move", flag.ExitOnError)

@@ -77,3 +77,12 @@ func TestMoveOfAProgramWithoutModelsExitsWith2(t *testing.T) {
 		t.Errorf("snowkeyvet -move = %v, %s; want the exit status 2 and the reason", err, out)
 	}
 }
+
+func TestHelpNamesMove(t *testing.T) {
+	for _, arg := range []string{"-h", "--help", "help"} {
+		out, _ := exec.CommandContext(t.Context(), command(t), arg).CombinedOutput()
+		if !strings.Contains(string(out), "snowkeyvet -move") {
+			t.Errorf("snowkeyvet %s = %s; want a line about -move", arg, out)
+		}
+	}
+}

@@ -315,11 +315,11 @@ func (f *findings) bounds() {
 	}
 }
 
-// constants gives the type to variables that have it from a constant.
+// constants gives their type to constants that variables have it from, or that are compared as any.
 func (f *findings) constants() {
 	for pos, v := range f.defaults {
 		if s := v.shape.resolve(); s != nil && s.slot.isKey() && !f.seen[pos] {
-			f.move(pos, v.value.End(), f.name(pos, "Snowflake")+"("+types.ExprString(v.value)+")", "a variable for keys gets their type")
+			f.move(pos, v.value.End(), f.name(pos, "Snowflake")+"("+types.ExprString(v.value)+")", "a constant beside keys gets their type")
 		}
 	}
 }
@@ -390,9 +390,12 @@ func tag(f *ast.Field, key string) (string, bool) {
 	return reflect.StructTag(text).Lookup(key)
 }
 
-// wireNames returns the names under which clients see keys, and no other value.
+// wireNames returns the names under which clients see keys, and no other value. It reports integers
+// that JSON gives the name of a key, which no value of the program shows to be one: they refuse its
+// string.
 func (f *findings) wireNames() map[string]bool {
 	names := map[string]bool{}
+	keys, integers := map[string]bool{}, map[string][]*ast.Field{}
 	for _, file := range f.files {
 		info := file.pkg.TypesInfo
 		ast.Inspect(file.File, func(n ast.Node) bool {
@@ -408,6 +411,11 @@ func (f *findings) wireNames() map[string]bool {
 				text, _ := tag(field, key)
 				if text, _, _ = strings.Cut(text, ","); text != "" && text != "-" {
 					isKey := s != nil && s.slot.isKey()
+					if key == "json" && isKey {
+						keys[text] = true
+					} else if key == "json" && s != nil && s.slot != nil {
+						integers[text] = append(integers[text], field)
+					}
 					if known, ok := names[text]; ok {
 						isKey = isKey && known
 					}
@@ -416,6 +424,11 @@ func (f *findings) wireNames() map[string]bool {
 			}
 			return true
 		})
+	}
+	for name := range keys {
+		for _, field := range integers[name] {
+			f.left(field.Pos(), "JSON calls the integer "+field.Names[0].Name+" "+name+", as it does keys, which are strings: is it one?")
+		}
 	}
 	if _, ok := names["id"]; !ok {
 		names["id"] = true

@@ -70,7 +70,7 @@ type bound struct {
 	at               token.Pos // of the value that they are part of
 }
 
-// A constantVar is a variable that gets its type from a constant.
+// A constantVar is a constant that gives a variable its type, or is compared with one as any.
 type constantVar struct {
 	value ast.Expr
 	shape *shape

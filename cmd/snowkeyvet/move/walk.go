@@ -341,6 +341,9 @@ func (w *walker) call(e *ast.CallExpr) *shape {
 		case path == "gorm.io/gorm" || path == "database/sql" || strings.HasSuffix(path, "/sqlx"):
 			w.placeholders(e.Args)
 		case strings.Contains(path, "testify/") || path == "reflect" || strings.Contains(path, "go-cmp/"):
+			if strings.Contains(f.Name(), "Contains") {
+				w.contained(e.Args)
+			}
 			w.alike(e.Args)
 		}
 	}
@@ -361,12 +364,40 @@ func (w *walker) call(e *ast.CallExpr) *shape {
 	return &shape{results: s.results}
 }
 
-// alike joins the arguments of functions that compare values of one type as any.
+// alike joins the two arguments of functions that compare values of one type as any. Others of the
+// type are a message. A constant has the type of the value beside it.
 func (w *walker) alike(args []ast.Expr) {
-	for i, x := range args {
-		for _, y := range args[i+1:] {
-			if tx, ty := w.info.TypeOf(x), w.info.TypeOf(y); tx != nil && ty != nil && types.Identical(tx, ty) {
-				w.flow(w.expr(x), w.expr(y), x, y)
+	for i := range len(args) - 1 {
+		x, y := args[i], args[i+1]
+		if !types.Identical(w.info.TypeOf(x), w.info.TypeOf(y)) {
+			continue
+		}
+		w.flow(w.expr(x), w.expr(y), x, y)
+		if w.info.Types[x].Value == nil {
+			x, y = y, x
+		}
+		if w.info.Types[x].Value != nil && w.expr(x) == nil {
+			w.defaults[x.Pos()] = constantVar{x, w.expr(y)}
+		}
+		return
+	}
+}
+
+// contained joins a value with the elements of a list, or the keys of a map, that is to contain it.
+func (w *walker) contained(args []ast.Expr) {
+	for i := range len(args) - 1 {
+		list, value := w.expr(args[i]).resolve(), args[i+1]
+		if list == nil {
+			continue
+		}
+		switch t := w.info.TypeOf(args[i]).Underlying().(type) {
+		case *types.Map:
+			if types.Identical(t.Key(), w.info.TypeOf(value)) {
+				w.flow(list.key, w.expr(value), nil, value)
+			}
+		case *types.Slice:
+			if types.Identical(t.Elem(), w.info.TypeOf(value)) {
+				w.flow(list.elem, w.expr(value), nil, value)
 			}
 		}
 	}

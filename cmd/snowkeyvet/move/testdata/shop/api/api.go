@@ -84,3 +84,15 @@ func order(db *gorm.DB, o *model.Order, external uint) uint {
 	db.Limit(o.ID)
 	return o.ID
 }
+
+type line struct {
+	Item uint `json:"item_id"`
+}
+
+func (l *line) of(i *model.Item) { l.Item = i.ID }
+
+// A change is only decoded, so that no value shows what Item is.
+type change struct {
+	Item  uint `json:"item_id"`
+	Count uint `json:"count"`
+}
