@@ -1,7 +1,6 @@
 package tables
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,14 +28,11 @@ type place[T any] struct {
 func (d *DB[T]) place(all []sqlrow.Schema) (place[T], error) {
 	p := place[T]{Tables: d.found.Load()}
 	if p.Tables == nil {
-		home, ok := visible(all)
-		if !ok {
-			return p, d.named.missing(errors.New("the connection has no schema, by search_path or as default database; name one in Config.Table"))
+		schema, err := sqlrow.Home(all)
+		if err != nil {
+			return p, d.named.missing(err)
 		}
-		if strings.Contains(home, "?") { // Bind would take it for a parameter
-			return p, d.named.missing(fmt.Errorf("the schema %q of the connection has a question mark in its name; name another one in Config.Table", home))
-		}
-		p.Tables = d.in(home)
+		p.Tables = d.in(schema)
 	}
 	for _, s := range all {
 		switch {
@@ -49,21 +45,6 @@ func (d *DB[T]) place(all []sqlrow.Schema) (place[T], error) {
 	}
 	slices.Sort(p.others)
 	return p, nil
-}
-
-// visible returns the schema in which a connection finds a table, or else the one in which it would
-// create it.
-func visible(all []sqlrow.Schema) (home string, ok bool) {
-	path := slices.DeleteFunc(slices.Clone(all), func(s sqlrow.Schema) bool { return s.Path == 0 })
-	if len(path) == 0 {
-		return "", false
-	}
-	return slices.MinFunc(path, func(a, b sqlrow.Schema) int {
-		if a.Has != b.Has {
-			return map[bool]int{true: -1, false: 1}[a.Has]
-		}
-		return cmp.Compare(a.Path, b.Path)
-	}).Name, true
 }
 
 // first returns the name of the first table, without a schema.
@@ -191,7 +172,7 @@ func (d *DB[T]) Locate(ctx context.Context, rows *sqlrow.DB, table string) (quot
 			return "", false, err
 		}
 		all = slices.DeleteFunc(all, func(s sqlrow.Schema) bool { return !s.Has })
-		name.Schema, found = visible(all)
+		name.Schema, found = sqlrow.Visible(all)
 		return name.Quote(d.Dialect), found, nil
 	}
 	return name.Quote(d.Dialect), true, nil

@@ -1,8 +1,12 @@
 package sqlrow
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
@@ -17,15 +21,19 @@ type Schema struct {
 // Schemas returns the schemas in which the connection looks for a table, and the others that have it,
 // as far as the user may know. Those of temporary tables and of the system are left out. [CheckTable]
 // has accepted the name of the table, which has no schema. The dialect is PostgreSQL or MySQL.
-func (t *Tx) Schemas(ctx context.Context, table string) (all []Schema, err error) {
+func (t *Tx) Schemas(ctx context.Context, table string) ([]Schema, error) {
+	return schemas(ctx, t.executor, t.db.config.Dialect, table)
+}
+
+func schemas(ctx context.Context, e Executor, d dialect.Dialect, table string) (all []Schema, err error) {
 	query := `SELECT n.nspname, COALESCE(array_position(current_schemas(false), n.nspname), 0), c.relname IS NOT NULL
 		FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = '%[1]s'
 		WHERE n.nspname !~ '^pg_' AND (c.relname IS NOT NULL OR n.nspname = ANY (current_schemas(false)))`
-	if t.db.config.Dialect == dialect.MySQL {
+	if d == dialect.MySQL {
 		query = `SELECT DATABASE(), 1, (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '%[1]s') FROM DUAL WHERE DATABASE() IS NOT NULL
 			UNION ALL SELECT table_schema, 0, 1 FROM information_schema.tables WHERE table_name = '%[1]s' AND NOT table_schema <=> DATABASE()`
 	}
-	err = t.Each(ctx, func(scan func(...any) error) error {
+	err = each(ctx, e, func(scan func(...any) error) error {
 		var s Schema
 		if err := scan(&s.Name, &s.Path, &s.Has); err != nil {
 			return err
@@ -34,6 +42,47 @@ func (t *Tx) Schemas(ctx context.Context, table string) (all []Schema, err error
 		return nil
 	}, fmt.Sprintf(query, table))
 	return all, err
+}
+
+// Visible returns the schema in which a connection finds a table, or else the one in which it would
+// create it.
+func Visible(all []Schema) (home string, ok bool) {
+	path := slices.DeleteFunc(slices.Clone(all), func(s Schema) bool { return s.Path == 0 })
+	if len(path) == 0 {
+		return "", false
+	}
+	return slices.MinFunc(path, func(a, b Schema) int {
+		if a.Has != b.Has {
+			return map[bool]int{true: -1, false: 1}[a.Has]
+		}
+		return cmp.Compare(a.Path, b.Path)
+	}).Name, true
+}
+
+// Home is [Visible] for statements with the schema. The error says what is wrong with it.
+func Home(all []Schema) (string, error) {
+	home, ok := Visible(all)
+	if !ok {
+		return "", errors.New("the connection has no schema, by search_path or as default database; name one in Config.Table")
+	}
+	if strings.Contains(home, "?") { // Bind would take it for a parameter
+		return "", fmt.Errorf("the schema %q of the connection has a question mark in its name; name another one in Config.Table", home)
+	}
+	return home, nil
+}
+
+// Locate returns the name in full by which a connection of the caller finds a table, or would create it.
+// The name of the table has no quotation mark and no backslash.
+func Locate(ctx context.Context, e Executor, d dialect.Dialect, table string) (Name, error) {
+	name := NameOf(d, table)
+	if name.Schema != "" {
+		return name, nil
+	}
+	all, err := schemas(ctx, e, d, name.Table)
+	if err == nil {
+		name.Schema, err = Home(all)
+	}
+	return name, err
 }
 
 // LockSchemas makes other transactions that call it wait until this one has ended, so that of two that
