@@ -41,7 +41,7 @@ acknowledge lets them go on from where they are. Before, compare the rows from t
 			return err
 		}
 		defer func() { _ = d.Close() }()
-		f, err := feed.New(feed.Config{DB: d.DB, Dialect: d.dialect, Table: args[0]})
+		f, err := feed.New(feed.Config{DB: d.DB, Dialect: d.dialect, Table: args[0], Reader: "snowkey"})
 		if err != nil {
 			return usageError{err}
 		}

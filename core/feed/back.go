@@ -1,8 +1,10 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"time"
 
@@ -10,40 +12,63 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// Each Feed has a row in a table of the database, with the place where it has left the fence. After the
-// database has gone back, that row is gone or behind what the Feed remembers, whatever other Feeds have
-// done with the fence since. The fence itself tells a Feed that has just started, and knows no more than a
-// position.
+// Each reader has a row in a table of the database, found by its name, with the greatest horizon that it was
+// given. The row is written after all rows below that horizon were committed, and before the reader gets
+// the first of them. A database that has the row therefore has everything that the reader has read below
+// the horizon, and a reader whose position is not below it has read what the database has lost. That holds
+// whatever other readers have done since, and although no Feed has lived through the restore.
 //
-// Two rows belong to all Feeds.
+// The fence would prove less: the first Feed after a restore raises it above the positions of all readers,
+// and transactions with keys below it may have been open when the backup was made.
+//
+// Each Feed has a row too, with the place where it has left the fence. It shows the Feed that the
+// transactions for which it waits are those of another time, which no position shows.
+//
+// Two rows belong to all of them. When somebody acknowledges that the database went back, the rows of readers
+// begin anew, at 0, and until a reader is given a horizon again, each position below the fence is good for it.
 const (
 	backRow         = 0 // the key to which the database went back, or 0
 	acknowledgedRow = 1 // where the fence was when somebody acknowledged that last
-	firstReader     = 2
+	firstFeed       = 2
 )
+
+// rowOf returns the row of a reader, below all others.
+func rowOf(reader string) int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(reader)) // it never fails
+	return ^int64(h.Sum64() >> 1)
+}
 
 // forgotten is how long a Feed may be silent before its row is removed.
 const forgotten = 24 * time.Hour
 
-// stored is what the fence and the table of the Feeds have.
+// stored is what the fence and the table of readers and Feeds have.
 type stored struct {
 	fence, newest      types.Snowflake // newest is where a Feed has left the fence last, 0 if none has
 	own                types.Snowflake // 0 if there is no row
+	given, settled     types.Snowflake // what this reader was given, and the most that any was; 0 for nothing
+	named              bool            // the reader has a row
 	back, acknowledged types.Snowflake
 }
 
+// from returns the key from which on a database may have lost rows, if the Feed was ahead of it by a key.
+func (r stored) from(ahead types.Snowflake) types.Snowflake {
+	return max(1, min(ahead, cmp.Or(r.given, r.settled, r.acknowledged)))
+}
+
 func (f *Feed) stored(ctx context.Context, q querier) (r stored, err error) {
-	n := f.config.names()
 	position := "closed"
 	if f.config.Dialect == PostgreSQL {
 		position = "last_value"
 	}
-	of := func(row int64) string {
-		return ", COALESCE(MAX(CASE WHEN feed = " + strconv.FormatInt(row, 10) + " THEN closed END), 0)"
+	greatest := func(rows string, missing int) string {
+		return fmt.Sprintf(", COALESCE(MAX(CASE WHEN feed %s THEN closed END), %d)", rows, missing)
 	}
-	err = q.QueryRowContext(ctx, fmt.Sprintf("SELECT (SELECT %s FROM %s), COALESCE(MAX(CASE WHEN feed >= %d THEN closed END), 0)", position, n.fence, firstReader)+
-		of(f.reader)+of(backRow)+of(acknowledgedRow)+" FROM "+n.readers).
-		Scan((*int64)(&r.fence), (*int64)(&r.newest), (*int64)(&r.own), (*int64)(&r.back), (*int64)(&r.acknowledged))
+	of := func(row int64, missing int) string { return greatest("= "+strconv.FormatInt(row, 10), missing) }
+	err = q.QueryRowContext(ctx, "SELECT (SELECT "+position+" FROM "+f.names.fence+")"+greatest(">= "+strconv.Itoa(firstFeed), 0)+of(f.row, 0)+
+		of(f.reader, -1)+greatest("< 0", 0)+of(backRow, 0)+of(acknowledgedRow, 0)+" FROM "+f.readers).
+		Scan((*int64)(&r.fence), (*int64)(&r.newest), (*int64)(&r.own), (*int64)(&r.given), (*int64)(&r.settled), (*int64)(&r.back), (*int64)(&r.acknowledged))
+	r.named, r.given = r.given >= 0, max(r.given, 0)
 	return r, err
 }
 
@@ -60,22 +85,27 @@ func (f *Feed) raise(ctx context.Context, s session, key, read types.Snowflake) 
 	if err != nil {
 		return 0, err
 	}
-	n := f.config.names()
 	set := func(row int64, to types.Snowflake) error {
-		_, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = %d WHERE feed = %d", n.readers, to, row))
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = %d WHERE feed = %d", f.readers, to, row))
+		return err
+	}
+	insert := func(row int64, to types.Snowflake) error {
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s VALUES (%d, %d)", f.readers, row, to))
 		return err
 	}
 	if r.back == 0 {
-		from := f.wentBack(r)
-		if from == 0 && r.newest != 0 && read >= r.newest {
-			if read >= key { // no horizon has passed it, unless a clock is wrong
-				return 0, fmt.Errorf("%w, or the position %d was never read: its fence is at %d; to begin anywhere, call Horizon before", ErrWentBack, read, r.newest)
+		ahead := f.wentBack(r)
+		if ahead == 0 && read >= max(cmp.Or(r.given, r.acknowledged), 1) {
+			// A position that was never read must not stop the other readers.
+			if read >= key || r.given == 0 && (read < r.newest || r.newest == 0) {
+				return 0, fmt.Errorf("%w, or the reader %q never got to the position %d: the database has given it keys below %d, and no reader any from %d on; a reader that is new and begins there calls Horizon with 0 first, until it returns a greater key",
+					ErrWentBack, f.config.Reader, read, r.given, r.newest)
 			}
-			from = r.newest
+			ahead = read
 		}
-		if from != 0 {
+		if ahead != 0 {
 			// The sequence of PostgreSQL is raised for good before the commit, so this is before that.
-			if err := set(backRow, from); err != nil {
+			if err := set(backRow, r.from(ahead)); err != nil {
 				return 0, err
 			}
 			if err := tx.Commit(); err != nil {
@@ -88,9 +118,12 @@ func (f *Feed) raise(ctx context.Context, s session, key, read types.Snowflake) 
 		return 0, err
 	}
 	if r.own != 0 {
-		err = set(f.reader, after)
-	} else if _, err = tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE feed >= %d AND closed < %d", n.readers, firstReader, f.dayBefore(after))); err == nil {
-		_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s VALUES (%d, %d)", n.readers, f.reader, after))
+		err = set(f.row, after)
+	} else if _, err = tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE feed >= %d AND closed < %d", f.readers, firstFeed, f.dayBefore(after))); err == nil {
+		err = insert(f.row, after)
+	}
+	if err == nil && !r.named {
+		err = insert(f.reader, 0)
 	}
 	if err == nil {
 		err = tx.Commit()
@@ -100,13 +133,26 @@ func (f *Feed) raise(ctx context.Context, s session, key, read types.Snowflake) 
 	}
 	if r.back != 0 {
 		f.known = known{} // it begins anew when that is acknowledged
-		return 0, fmt.Errorf("%w: compare the rows of %s from the key %d on with what was read, then call Acknowledge", ErrWentBack, f.config.Table, r.back)
+		return 0, fmt.Errorf("%w: compare the rows of %s from the key %d on with what was read, then call Acknowledge", ErrWentBack, f.name, r.back)
 	}
-	f.raised = after
+	f.raised, f.given = after, r.given
 	return after, nil
 }
 
-// wentBack returns the key to which the database has gone back since the last call, or 0.
+// give notes that the reader is given the horizon.
+func (f *Feed) give(ctx context.Context, s session) error {
+	tx, err := f.fence.begin(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = %d WHERE feed = %d AND closed < %[2]d", f.readers, f.horizon, f.reader)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// wentBack returns the key to which the fence has gone back since the last call, or 0.
 func (f *Feed) wentBack(r stored) types.Snowflake {
 	if f.raised > r.own && f.raised <= max(r.acknowledged, f.dayBefore(r.newest)) {
 		f.known = known{} // its row may be gone for a reason that was acknowledged, or with those of silent Feeds
@@ -167,7 +213,7 @@ func (f *Feed) Acknowledge(ctx context.Context, from types.Snowflake) error {
 		}
 		return &core.ValueError{Package: "feed", Name: "from", Value: from.String(), Want: want}
 	}
-	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = CASE WHEN feed = %d THEN %d ELSE 0 END WHERE feed < %d", f.config.names().readers, acknowledgedRow, r.newest, firstReader))
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = CASE WHEN feed = %d THEN %d ELSE 0 END WHERE feed < %d", f.readers, acknowledgedRow, r.newest, firstFeed))
 	if err == nil {
 		err = tx.Commit()
 	}

@@ -1,6 +1,6 @@
 // Package feed reads the rows of a table in the order of their keys, as they come, and misses none.
 //
-//	orders, err := feed.New(feed.Config{DB: db, Dialect: feed.PostgreSQL, Table: "public.orders"})
+//	orders, err := feed.New(feed.Config{DB: db, Dialect: feed.PostgreSQL, Table: "public.orders", Reader: "mail"})
 //	…
 //	err = orders.Install(ctx) // once, or orders.Statements() in a migration
 //	…
@@ -29,14 +29,33 @@
 //     and ON UPDATE CASCADE pass by triggers.
 //   - Nobody removes the fence and puts it back between two calls of Horizon; while it is missing, Horizon
 //     returns [ErrUnknownHorizon].
-//   - After a restore, of which the fence and the table orders_feed_readers are a part, the first Feed to run
-//     is one that was running before, or the one with the greatest position. One that has just started, and
-//     has read nothing of what is lost, raises the fence, and hides from others that have just started that it
-//     was lower.
 //   - The database keeps what it has committed. With synchronous_commit off, or
 //     innodb_flush_log_at_trx_commit other than 1, a row may be read that a crash undoes.
 //   - A SELECT of your own with id < horizon begins after Horizon has returned, and not in a
 //     transaction that has read before, whose snapshot may be older.
+//
+// # After a restore
+//
+// The database notes for each reader how far it has read, after all rows up to there were committed and
+// before the reader gets them. A reader that comes with a position beyond its note has read rows that the
+// database has lost, by a restore, also one during which no program ran, or by a failover to a standby that
+// lagged. It gets [ErrWentBack], and so does every reader from then on, until [Feed.Acknowledge]. Which reader
+// comes first does not matter.
+//
+// A reader whose position is not beyond its note has lost nothing: the database has all rows that it has
+// read up to its position, and it reads on from there. It gets the error once another reader, or a Feed that
+// was running all the time, has noticed. Not noticed are:
+//
+//   - Rows that a reader has processed beyond the position that it passes. That is so if it passes 0, if it was
+//     killed before it stored the position, and if it stores the position in the database that goes back.
+//   - Rows that are lost while orders_feed and orders_feed_readers are not, or are of another time, as when
+//     orders alone is restored.
+//   - What a reader has read that shares its name with another, which has come before it.
+//   - Rows of transactions that were open when somebody acknowledged an earlier restore, for a reader that had
+//     been given nothing since when the backup was made.
+//
+// A reader that is new since the backup has no note. If other readers have come before it, or the backup
+// has no feed, it alone gets the error, which names it.
 //
 // # Databases
 //

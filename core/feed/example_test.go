@@ -41,7 +41,7 @@ func ExampleFeed_Keys() {
 	ctx := context.Background()
 	db, ids, end := open()
 	defer end()
-	orders, err := feed.New(feed.Config{DB: db, Dialect: feed.SQLite, Table: "orders"})
+	orders, err := feed.New(feed.Config{DB: db, Dialect: feed.SQLite, Table: "orders", Reader: "mail"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -96,7 +96,7 @@ func ExampleFeed_Horizon() {
 			return
 		}
 	}
-	orders, err := feed.New(feed.Config{DB: db, Dialect: feed.SQLite, Table: "orders"})
+	orders, err := feed.New(feed.Config{DB: db, Dialect: feed.SQLite, Table: "orders", Reader: "mail"})
 	if err == nil {
 		err = orders.Install(ctx)
 	}
@@ -105,12 +105,12 @@ func ExampleFeed_Horizon() {
 		return
 	}
 
-	horizon, err := orders.Horizon(ctx)
+	var last types.Snowflake // stored with what was done for it
+	horizon, err := orders.Horizon(ctx, last)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	last := ids[0] // was read before
 	rows, err := db.QueryContext(ctx, "SELECT id, number FROM orders WHERE id > ? AND id < ? ORDER BY id LIMIT 1000", last, horizon)
 	if err != nil {
 		fmt.Println(err)
@@ -127,6 +127,7 @@ func ExampleFeed_Horizon() {
 	}
 	fmt.Println(rows.Err())
 	// Output:
+	// 132271570944000000 A-1
 	// 132271570944000001 A-2
 	// 132271570944000002 A-3
 	// <nil>

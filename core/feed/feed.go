@@ -15,6 +15,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -35,14 +36,15 @@ var (
 	ErrUnknownHorizon = errors.New("feed: the database does not know the horizon")
 
 	// ErrWentBack is returned after the database has lost writes, by a restore or by a failover to
-	// a standby that lagged: its fence is behind what a Feed has left. Rows that were read may be
-	// gone, and others may have come in their place. The database keeps the fact: every Feed of the
-	// table, in every process, returns the error until [Feed.Acknowledge]. Compare from the key in the
-	// text on before.
+	// a standby that lagged: a reader has read further than the database has noted for it, or the fence is
+	// behind where a running Feed has left it. Rows that were read may be gone, and others may have come
+	// in their place. The database keeps the fact: every Feed of the table, in every process, returns the
+	// error until [Feed.Acknowledge]. Compare from the key in the text on before. The package comment says
+	// what is not noticed.
 	ErrWentBack = errors.New("feed: the database has gone back")
 )
 
-// Config says which table is read. DB, Dialect and Table are required.
+// Config says which table is read, and by whom. DB, Dialect, Table and Reader are required.
 type Config struct {
 	// DB is the database that the writers write to, not a replica.
 	DB *sql.DB
@@ -53,8 +55,14 @@ type Config struct {
 	Layout core.Layout
 
 	// Table is the table's name, up to 50 bytes without the schema. On PostgreSQL it has its
-	// schema, as in public.orders, and on SQLite none.
+	// schema, as in public.orders, and on SQLite none. On MySQL the schema defaults to the default
+	// database of the connection that the Feed uses first, and remains that one, whatever USE does later.
 	Table string
+
+	// Reader is the name of the reader, such as mail, for which the database notes how far it has
+	// read. Processes that go on from one stored position share a name; readers with positions of
+	// their own have different ones.
+	Reader string
 
 	// Column is the primary key. Defaults to id.
 	Column string
@@ -79,8 +87,13 @@ const (
 // used by one goroutine at a time. Any number of Feeds, in any number of processes, may read a table.
 type Feed struct {
 	config Config
-	fence  fence
-	reader int64 // its row
+	names        // with their schema once located is true
+	fence  fence // with these names
+	row    int64 // its own
+	reader int64 // the row of Config.Reader
+
+	located bool
+	given   types.Snowflake // what the row of Config.Reader had in this call
 	known
 }
 
@@ -152,16 +165,35 @@ func New(c Config) (*Feed, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	f := &Feed{config: c, reader: firstReader + rand.Int64N(math.MaxInt64-firstReader)}
-	switch n := c.names(); c.Dialect {
-	case PostgreSQL:
-		f.fence = postgreSQL{n}
-	case MySQL:
-		f.fence = innoDB{n}
-	default:
-		f.fence = sqlite{n}
-	}
+	f := &Feed{config: c, row: firstFeed + rand.Int64N(math.MaxInt64-firstFeed), reader: rowOf(c.Reader)}
+	f.at(sqlrow.NameOf(c.Dialect, c.Table))
 	return f, nil
+}
+
+// at makes name that of the table.
+func (f *Feed) at(name sqlrow.Name) {
+	f.names, f.located = f.config.names(name), name.Schema != ""
+	switch f.config.Dialect {
+	case PostgreSQL:
+		f.fence = postgreSQL{f.names}
+	case MySQL:
+		f.fence = innoDB{f.names}
+	default:
+		f.fence = sqlite{f.names}
+	}
+}
+
+// locate finds the schema of the table, once. Otherwise USE on a connection of the pool would lead the Feed
+// to the table of another tenant, and to the fence there.
+func (f *Feed) locate(ctx context.Context, e sqlrow.Executor) error {
+	if f.located {
+		return nil
+	}
+	name, err := sqlrow.Locate(ctx, e, f.config.Dialect, f.config.Table)
+	if err == nil {
+		f.at(name)
+	}
+	return err
 }
 
 func (c Config) validate() error {
@@ -186,6 +218,8 @@ func (c Config) validate() error {
 		return invalid("Table", strconv.Quote(c.Table), "a name with its schema on PostgreSQL, such as public.orders, and without one on SQLite")
 	case strings.ContainsAny(c.Column, "\"'`\\$.\x00"):
 		return invalid("Column", strconv.Quote(c.Column), "a name without quotation marks, dollar signs, backslashes and dots")
+	case c.Reader == "":
+		return invalid("Reader", `""`, "a name for the reader, such as mail, which no reader with another position has")
 	case c.Slack < 0:
 		return invalid("Slack", c.Slack.String(), "more than 0")
 	case c.Replica != nil && c.Dialect != PostgreSQL:
@@ -194,17 +228,27 @@ func (c Config) validate() error {
 	return nil
 }
 
-// names are those of the statements, quoted.
-type names struct{ table, column, fence, readers, insert, update, plain string }
+// names are those of the statements, quoted, except for name.
+type names struct {
+	name                                          sqlrow.Name
+	table, column, fence, readers, insert, update string
+}
 
-func (c Config) names() names {
-	q := c.Dialect.Quote
-	return names{q(c.Table), q(c.Column), q(c.Table + "_feed"), q(c.Table + "_feed_readers"), q(c.Table + "_feed_insert"), q(c.Table + "_feed_update"), c.Table}
+func (c Config) names(name sqlrow.Name) names {
+	with := func(suffix string) string {
+		return sqlrow.Name{Schema: name.Schema, Table: name.Table + suffix}.Quote(c.Dialect)
+	}
+	return names{name, with(""), c.Dialect.Quote(c.Column), with("_feed"), with("_feed_readers"), with("_feed_insert"), with("_feed_update")}
 }
 
 // Statements returns the SQL that [Feed.Install] runs, for a migration. Each is one statement, to be
-// run in order. They may run again, as they must when a partition was added without the fence.
-func (f *Feed) Statements() []string { return f.fence.statements() }
+// run in order. They may run again, as they must when a partition was added without the fence. On MySQL
+// they name a table without its schema as Config.Table does.
+func (f *Feed) Statements() []string {
+	named := Feed{config: f.config}
+	named.at(sqlrow.NameOf(f.config.Dialect, f.config.Table))
+	return named.fence.statements()
+}
 
 // Install creates the fence: a sequence or a table of one row, a table of the Feeds, and a trigger on
 // the table. It waits for the transactions that write to the table. On a database that has the fence it
@@ -215,7 +259,14 @@ func (f *Feed) Install(ctx context.Context) error {
 		return fmt.Errorf("feed: Install: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	for _, statement := range f.Statements() {
+	if err := f.locate(ctx, tx); err != nil {
+		return fmt.Errorf("feed: Install: %w", err)
+	}
+	statements := f.fence.statements()
+	if here, err := sqlrow.Locate(ctx, tx, f.config.Dialect, f.config.Table); err == nil && here == f.name {
+		statements = f.Statements() // with a schema, a dump of the triggers fits no other
+	}
+	for _, statement := range statements {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("feed: Install: %w", err)
 		}
@@ -232,9 +283,13 @@ func (f *Feed) Install(ctx context.Context) error {
 // transaction: while one is open, H stays where it is and [Feed.Lag] grows. H never decreases, but begins
 // at 0 again after [ErrWentBack], and after a day without a call.
 //
+// Pass the last key that was processed, which the reader has stored, or 0. If it has processed all rows below
+// an earlier result, that is the result less 1. By it the Feed notices that the database has gone back; a
+// new reader that does not begin at 0 is explained at [Feed.Keys].
+//
 // Errors match [ErrUnknownHorizon] or [ErrWentBack], or are the driver's.
-func (f *Feed) Horizon(ctx context.Context) (types.Snowflake, error) {
-	return f.advance(ctx, 0, func(querier) error { return nil })
+func (f *Feed) Horizon(ctx context.Context, after types.Snowflake) (types.Snowflake, error) {
+	return f.advance(ctx, after, func(querier) (types.Snowflake, error) { return f.horizon - 1, nil })
 }
 
 // Lag returns how far the last result of Horizon is behind the clock of this process: at least
@@ -247,25 +302,28 @@ func (f *Feed) Lag() time.Duration {
 // Keys returns the next keys after a key, in order, up to the horizon and at most limit of them. An
 // empty result means that there are none yet. It calls [Feed.Horizon], whose errors it returns.
 //
-// To start anew from a stored position pass the last key that was processed, or 0. A reader that begins
-// anywhere else calls Horizon before, and passes a key below it: a key that no horizon has passed is
-// taken for one that was read before the database went back. A limit below 1 gives a [*core.ValueError].
+// Pass the last key that was processed, which the reader has stored, or 0. A new reader that begins
+// anywhere else first calls Horizon with 0, until it returns a greater key, and never does so again, because
+// a position that the reader was never given is taken for one from before the database went back. A
+// limit below 1 gives a [*core.ValueError].
 func (f *Feed) Keys(ctx context.Context, after types.Snowflake, limit int) ([]types.Snowflake, error) {
 	if limit < 1 {
 		return nil, &core.ValueError{Package: "feed", Name: "limit", Value: strconv.Itoa(limit), Want: "1 or more"}
 	}
 	var keys []types.Snowflake
-	_, err := f.advance(ctx, after, func(q querier) (err error) {
+	_, err := f.advance(ctx, after, func(q querier) (read types.Snowflake, err error) {
 		if after+1 >= f.horizon { // a replica may not even have the table yet
-			return nil
+			return 0, nil
 		}
-		n := f.config.names()
-		keys, err = list[types.Snowflake](ctx, q, f.config.Dialect.Bind("SELECT "+n.column+" FROM "+n.table+" WHERE "+n.column+" > ? AND "+n.column+
-			" < ? ORDER BY "+n.column+" LIMIT "+strconv.Itoa(limit)), int64(after), int64(f.horizon))
+		keys, err = list[types.Snowflake](ctx, q, f.config.Dialect.Bind("SELECT "+f.column+" FROM "+f.table+" WHERE "+f.column+" > ? AND "+f.column+
+			" < ? ORDER BY "+f.column+" LIMIT "+strconv.Itoa(limit)), int64(after), int64(f.horizon))
 		if err != nil {
-			return fmt.Errorf("feed: Keys: %w", err)
+			return 0, fmt.Errorf("feed: Keys: %w", err)
 		}
-		return nil
+		if len(keys) > 0 {
+			read = keys[len(keys)-1]
+		}
+		return read, nil
 	})
 	if err != nil {
 		return nil, err
@@ -274,8 +332,9 @@ func (f *Feed) Keys(ctx context.Context, after types.Snowflake, limit int) ([]ty
 }
 
 // advance is Horizon for a caller that has read up to the key read. It calls then with a connection to
-// the server for which the horizon holds.
-func (f *Feed) advance(ctx context.Context, read types.Snowflake, then func(querier) error) (types.Snowflake, error) {
+// the server for which the horizon holds. The caller may have read up to what then returns when advance has
+// returned, and not before.
+func (f *Feed) advance(ctx context.Context, read types.Snowflake, then func(querier) (types.Snowflake, error)) (types.Snowflake, error) {
 	named := func(err error) error {
 		if errors.Is(err, ErrUnknownHorizon) || errors.Is(err, ErrWentBack) {
 			return err
@@ -290,8 +349,20 @@ func (f *Feed) advance(ctx context.Context, read types.Snowflake, then func(quer
 	if err := f.settle(ctx, s, read); err != nil {
 		return 0, named(err)
 	}
+	give := func(q querier) (types.Snowflake, error) {
+		last, err := then(q)
+		if err != nil {
+			return 0, err
+		}
+		if last >= f.given {
+			if err := f.give(ctx, s); err != nil {
+				return 0, named(err)
+			}
+		}
+		return f.horizon, nil
+	}
 	if f.config.Replica == nil {
-		return f.horizon, then(s)
+		return give(s)
 	}
 	// Behind a pooler, a transaction is what stays on one server. Its statements have snapshots of their own.
 	tx, err := f.config.Replica.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted, ReadOnly: true})
@@ -302,7 +373,7 @@ func (f *Feed) advance(ctx context.Context, read types.Snowflake, then func(quer
 	if err := f.replayed(ctx, s, tx); err != nil {
 		return 0, named(err)
 	}
-	return f.horizon, then(tx)
+	return give(tx)
 }
 
 // session returns a connection to a server that knows the horizon.
@@ -312,7 +383,10 @@ func (f *Feed) session(ctx context.Context) (*sql.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = f.fence.check(ctx, s); err == nil {
+		if err = f.locate(ctx, s); err == nil {
+			err = f.fence.check(ctx, s)
+		}
+		if err == nil {
 			return s, nil
 		}
 		_ = s.Close()

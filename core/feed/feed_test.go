@@ -18,22 +18,23 @@ type unused struct{ driver.Connector }
 func TestABadConfigurationIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	db := sql.OpenDB(unused{})
 	for field, c := range map[string]feed.Config{
-		"DB":                {Dialect: feed.MySQL, Table: "orders"},
-		"Dialect":           {DB: db, Table: "orders"},
-		"Table, empty":      {DB: db, Dialect: feed.MySQL},
-		"Table, quoted":     {DB: db, Dialect: feed.MySQL, Table: "or`ders"},
-		"Table, string":     {DB: db, Dialect: feed.PostgreSQL, Table: "public.or'ders"},
-		"Table, dollar":     {DB: db, Dialect: feed.PostgreSQL, Table: "public.$$"},
-		"Table, no schema":  {DB: db, Dialect: feed.PostgreSQL, Table: "orders"},
-		"Table, a schema":   {DB: db, Dialect: feed.SQLite, Table: "main.orders"},
-		"Table, three":      {DB: db, Dialect: feed.PostgreSQL, Table: "a.b.c"},
-		"Table, no name":    {DB: db, Dialect: feed.PostgreSQL, Table: "public."},
-		"Table, long":       {DB: db, Dialect: feed.MySQL, Table: strings.Repeat("x", 51)},
-		"Column, quoted":    {DB: db, Dialect: feed.MySQL, Table: "orders", Column: "i\"d"},
-		"Column, qualified": {DB: db, Dialect: feed.MySQL, Table: "orders", Column: "orders.id"},
-		"Slack":             {DB: db, Dialect: feed.MySQL, Table: "orders", Slack: -time.Second},
-		"Replica":           {DB: db, Dialect: feed.MySQL, Table: "orders", Replica: db},
-		"Layout":            {DB: db, Dialect: feed.MySQL, Table: "orders", Layout: core.Layout{TimeBits: 63}},
+		"DB":                {Dialect: feed.MySQL, Table: "orders", Reader: "mail"},
+		"Dialect":           {DB: db, Table: "orders", Reader: "mail"},
+		"Table, empty":      {DB: db, Dialect: feed.MySQL, Reader: "mail"},
+		"Table, quoted":     {DB: db, Dialect: feed.MySQL, Table: "or`ders", Reader: "mail"},
+		"Table, string":     {DB: db, Dialect: feed.PostgreSQL, Table: "public.or'ders", Reader: "mail"},
+		"Table, dollar":     {DB: db, Dialect: feed.PostgreSQL, Table: "public.$$", Reader: "mail"},
+		"Table, no schema":  {DB: db, Dialect: feed.PostgreSQL, Table: "orders", Reader: "mail"},
+		"Table, a schema":   {DB: db, Dialect: feed.SQLite, Table: "main.orders", Reader: "mail"},
+		"Table, three":      {DB: db, Dialect: feed.PostgreSQL, Table: "a.b.c", Reader: "mail"},
+		"Table, no name":    {DB: db, Dialect: feed.PostgreSQL, Table: "public.", Reader: "mail"},
+		"Table, long":       {DB: db, Dialect: feed.MySQL, Table: strings.Repeat("x", 51), Reader: "mail"},
+		"Column, quoted":    {DB: db, Dialect: feed.MySQL, Table: "orders", Reader: "mail", Column: "i\"d"},
+		"Column, qualified": {DB: db, Dialect: feed.MySQL, Table: "orders", Reader: "mail", Column: "orders.id"},
+		"Reader":            {DB: db, Dialect: feed.MySQL, Table: "orders"},
+		"Slack":             {DB: db, Dialect: feed.MySQL, Table: "orders", Reader: "mail", Slack: -time.Second},
+		"Replica":           {DB: db, Dialect: feed.MySQL, Table: "orders", Reader: "mail", Replica: db},
+		"Layout":            {DB: db, Dialect: feed.MySQL, Table: "orders", Reader: "mail", Layout: core.Layout{TimeBits: 63}},
 	} {
 		name, _, _ := strings.Cut(field, ",")
 		var refused *core.ValueError
@@ -41,7 +42,7 @@ func TestABadConfigurationIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			t.Errorf("New with a bad %s = %v, %v; want a ValueError that names %s", field, f, err, name)
 		}
 	}
-	f, err := feed.New(feed.Config{DB: db, Dialect: feed.MySQL, Table: "shop.order"})
+	f, err := feed.New(feed.Config{DB: db, Dialect: feed.MySQL, Table: "shop.order", Reader: "mail"})
 	if err != nil {
 		t.Fatalf("New with a reserved word = %v; want no error", err)
 	}

@@ -43,16 +43,13 @@ func (m innoDB) statements() []string {
 
 func (m innoDB) check(ctx context.Context, db session) error {
 	unknown := func(reason string) error { return fmt.Errorf("%w: %s", ErrUnknownHorizon, reason) }
-	schema, table, qualified := strings.Cut(m.plain, ".")
-	if !qualified {
-		schema, table = "", m.plain
-	}
+	schema, table := m.name.Schema, m.name.Table
 	var triggers, engines, appliers int
 	var readOnly, autocommit bool
 	var version string
-	err := db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = COALESCE(NULLIF(?, ''), DATABASE())"+
+	err := db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = ?"+
 		" AND event_object_table = ? AND trigger_name IN (?, ?)),"+
-		" (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name IN (?, ?, ?) AND engine = 'InnoDB'),"+
+		" (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name IN (?, ?, ?) AND engine = 'InnoDB'),"+
 		" (SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'system user' AND command <> 'Daemon'), @@global.read_only, @@autocommit, VERSION()",
 		schema, table, table+"_feed_insert", table+"_feed_update", schema, table, table+"_feed", table+"_feed_readers").Scan(&triggers, &engines, &appliers, &readOnly, &autocommit, &version)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -15,9 +16,11 @@ import (
 type sqlite struct{ names }
 
 func (s sqlite) statements() []string {
+	// A trigger with a schema is not valid where the file is attached under another name.
+	table, fence := sqlrow.Name{Table: s.name.Table}.Quote(SQLite), sqlrow.Name{Table: s.name.Table + "_feed"}.Quote(SQLite)
 	refuse := func(condition string) string {
-		return " WHEN " + condition + "NEW." + s.column + " < (SELECT closed FROM " + s.fence + ")" +
-			" AND NOT EXISTS (SELECT 1 FROM " + s.table + " WHERE " + s.column + " = NEW." + s.column + ")" + // an upsert
+		return " WHEN " + condition + "NEW." + s.column + " < (SELECT closed FROM " + fence + ")" +
+			" AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + s.column + " = NEW." + s.column + ")" + // an upsert
 			" BEGIN SELECT RAISE(ABORT, '" + refusal + "'); END"
 	}
 	return []string{
@@ -25,15 +28,15 @@ func (s sqlite) statements() []string {
 		"INSERT OR IGNORE INTO " + s.fence + " VALUES (1, 0)",
 		"CREATE TABLE IF NOT EXISTS " + s.readers + " (feed INTEGER PRIMARY KEY, closed INTEGER NOT NULL)",
 		"INSERT OR IGNORE INTO " + s.readers + " VALUES (0, 0), (1, 0)",
-		"CREATE TRIGGER IF NOT EXISTS " + s.insert + " BEFORE INSERT ON " + s.table + refuse(""),
-		"CREATE TRIGGER IF NOT EXISTS " + s.update + " BEFORE UPDATE ON " + s.table + refuse("NEW."+s.column+" <> OLD."+s.column+" AND "),
+		"CREATE TRIGGER IF NOT EXISTS " + s.insert + " BEFORE INSERT ON " + table + refuse(""),
+		"CREATE TRIGGER IF NOT EXISTS " + s.update + " BEFORE UPDATE ON " + table + refuse("NEW."+s.column+" <> OLD."+s.column+" AND "),
 	}
 }
 
 func (s sqlite) check(ctx context.Context, db session) error {
 	var n int
-	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND name IN (?1 || '_feed_insert', ?1 || '_feed_update')"+
-		" OR type = 'table' AND name = ?1 || '_feed_readers' COLLATE NOCASE", s.plain).Scan(&n)
+	err := db.QueryRowContext(ctx, "SELECT count(*) FROM main.sqlite_master WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND name IN (?1 || '_feed_insert', ?1 || '_feed_update')"+
+		" OR type = 'table' AND name = ?1 || '_feed_readers' COLLATE NOCASE", s.name.Table).Scan(&n)
 	if err == nil && n != 3 {
 		err = fmt.Errorf("%w: the table has no fence; call Install", ErrUnknownHorizon)
 	}

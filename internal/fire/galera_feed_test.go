@@ -28,7 +28,7 @@ func noHorizon(t *testing.T, members []*sql.DB) {
 		t.Fatal(err)
 	}
 	for i, db := range members {
-		f, err := feed.New(feed.Config{DB: db, Dialect: feed.MySQL, Table: "fire.feed_orders"})
+		f, err := feed.New(feed.Config{DB: db, Dialect: feed.MySQL, Table: "fire.feed_orders", Reader: "mail"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func noHorizon(t *testing.T, members []*sql.DB) {
 			}
 		}
 		for range 20 {
-			if h, err := f.Horizon(t.Context()); h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) {
+			if h, err := f.Horizon(t.Context(), 0); h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) {
 				t.Fatalf("Horizon() of member %d = %d, %v; want ErrUnknownHorizon", i, h, err)
 			}
 		}

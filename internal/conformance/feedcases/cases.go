@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -65,7 +66,12 @@ func execute(t *testing.T, db *sql.DB, text string) {
 
 func (d Database) feed(t *testing.T, table string, slack time.Duration) *feed.Feed {
 	t.Helper()
-	f, err := feed.New(feed.Config{DB: cmp.Or(d.Feed, d.DB), Dialect: d.Dialect, Table: table, Slack: slack, Replica: d.Read})
+	return d.reader(t, "test", table, slack)
+}
+
+func (d Database) reader(t *testing.T, name, table string, slack time.Duration) *feed.Feed {
+	t.Helper()
+	f, err := feed.New(feed.Config{DB: cmp.Or(d.Feed, d.DB), Dialect: d.Dialect, Table: table, Reader: name, Slack: slack, Replica: d.Read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +128,7 @@ const patience = 3 * time.Minute
 func horizon(t *testing.T, f *feed.Feed, past types.Snowflake) types.Snowflake {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
-		h, err := f.Horizon(t.Context())
+		h, err := f.Horizon(t.Context(), 0)
 		if err != nil {
 			t.Fatalf("Horizon() = %v", err)
 		}
@@ -163,7 +169,7 @@ func Run(t *testing.T, d Database) {
 			calls = 30 // of 0.1 s
 		}
 		for range calls {
-			h, err := f.Horizon(t.Context())
+			h, err := f.Horizon(t.Context(), 0)
 			must(t, err)
 			if h > held || h < stand {
 				t.Fatalf("Horizon() = %d after %d while a transaction that has inserted %d is open; want no more than that, and no less than before", h, stand, held)
@@ -205,7 +211,7 @@ func Run(t *testing.T, d Database) {
 			other := d.feed(t, table, slack)
 			var h types.Snowflake
 			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-				h, err = other.Horizon(t.Context())
+				h, err = other.Horizon(t.Context(), 0)
 				must(t, err)
 			}
 			_, err = tx.Exec(insert(table, old))
@@ -258,13 +264,13 @@ func Run(t *testing.T, d Database) {
 		f := d.feed(t, table, slack)
 		unknown := func(when string) {
 			t.Helper()
-			if h, err := f.Horizon(t.Context()); h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) {
+			if h, err := f.Horizon(t.Context(), 0); h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) {
 				t.Errorf("Horizon() %s = %d, %v; want ErrUnknownHorizon", when, h, err)
 			}
 		}
 		unknown("before Install")
 		must(t, f.Install(t.Context()))
-		if _, err := f.Horizon(t.Context()); err != nil {
+		if _, err := f.Horizon(t.Context(), 0); err != nil {
 			t.Errorf("Horizon() after Install = %v", err)
 		}
 		if d.Dialect == feed.PostgreSQL {
@@ -287,7 +293,7 @@ func Run(t *testing.T, d Database) {
 			work.Go(func() {
 				f := d.feed(t, table, slack)
 				for range calls {
-					if _, err := f.Horizon(t.Context()); err != nil {
+					if _, err := f.Horizon(t.Context(), 0); err != nil {
 						t.Errorf("Horizon() of one of %d Feeds at once = %v", feeds, err)
 					}
 				}
@@ -313,7 +319,7 @@ func Run(t *testing.T, d Database) {
 			_, err = first.Exec(insert(table, next(t, g)))
 			must(t, err)
 			lost := next(t, g)
-			d.raise(t, table, f, lost)
+			d.raise(t, table, f, 0, lost)
 			restore()
 			second, err := d.DB.Begin()
 			must(t, err)
@@ -322,12 +328,12 @@ func Run(t *testing.T, d Database) {
 			must(t, err)
 			must(t, first.Commit())
 			if other {
-				d.raise(t, table, d.feed(t, table, slack), lost)
+				d.raise(t, table, d.feed(t, table, slack), 0, lost)
 			}
 			from := wentBack(t, f, 0)
 			must(t, f.Acknowledge(t.Context(), from))
 			for range 20 {
-				if h, err := f.Horizon(t.Context()); err != nil || h > lost {
+				if h, err := f.Horizon(t.Context(), 0); err != nil || h > lost {
 					t.Fatalf("Horizon() = %d, %v while a transaction is open that has inserted %d; want no more", h, err, lost)
 				}
 			}
@@ -363,7 +369,7 @@ func Run(t *testing.T, d Database) {
 				case "one that has just started, from its position":
 					from = wentBack(t, fresh(), read)
 				default: // it has read nothing that is lost, and raises the fence
-					d.raise(t, table, fresh(), read)
+					d.raise(t, table, fresh(), 0, read)
 					from = wentBack(t, a, read)
 				}
 				for i, f := range []*feed.Feed{a, b, fresh(), fresh(), a} {
@@ -399,6 +405,157 @@ func Run(t *testing.T, d Database) {
 		}
 	})
 
+	// All programs were stopped, so no Feed remembers, and the first one raises the fence above what the others
+	// have read.
+	t.Run("EachReaderLearnsOfARestoreThatNoFeedHasLivedThrough", func(t *testing.T) {
+		for _, first := range []string{"a new reader", "the reader with the lowest position", "that of keys", "that of whole rows"} {
+			t.Run(first, func(t *testing.T) {
+				table, low := d.install(t, slack)
+				g := generator(t)
+				begin := next(t, g)
+				execute(t, d.DB, insert(table, begin))
+				reader := func(name string) *feed.Feed { return d.reader(t, name, table, slack) }
+				keys, rows := reader("keys"), reader("rows")
+				for _, f := range []*feed.Feed{low, keys, rows} {
+					readUpTo(t, f, 0, begin)
+				}
+				restore := d.backup(t, table)
+				late, read := next(t, g), next(t, g)
+				execute(t, d.DB, insert(table, read))
+				readUpTo(t, keys, begin, read)
+				for h := types.Snowflake(0); h <= read; {
+					var err error
+					h, err = rows.Horizon(t.Context(), begin)
+					must(t, err)
+				}
+				restore()
+				execute(t, d.DB, "DELETE FROM "+table+fmt.Sprintf(" WHERE id = %d", read))
+				execute(t, d.DB, insert(table, late))
+
+				learns := func(name string) {
+					t.Helper()
+					switch h, err := reader(name).Horizon(t.Context(), read); {
+					case name == "keys":
+						wentBack(t, reader(name), read)
+					case h != 0 || !errors.Is(err, feed.ErrWentBack):
+						t.Errorf("Horizon() of the reader of whole rows, which has read up to %d, after the database went back = %d, %v; want ErrWentBack", read, h, err)
+					}
+				}
+				switch first {
+				case "a new reader":
+					d.raise(t, table, reader("new"), 0, read)
+				case "the reader with the lowest position":
+					d.raise(t, table, reader("test"), begin, read)
+				case "that of keys":
+					learns("keys")
+				}
+				for _, name := range []string{"rows", "keys", "rows"} {
+					learns(name)
+				}
+				from := wentBack(t, reader("test"), begin) // by now somebody has noticed
+				if again := wentBack(t, reader("new"), 0); again != from || from > late {
+					t.Errorf("the error names the keys %d and %d; want one, and none after %d, which came when the database had gone back", from, again, late)
+				}
+
+				must(t, reader("test").Acknowledge(t.Context(), from))
+				for _, name := range []string{"rows", "keys", "new"} {
+					horizon(t, reader(name), read)
+					if keys, err := reader(name).Keys(t.Context(), read, 10); len(keys) != 0 || err != nil {
+						t.Errorf("Keys() of the reader %q after Acknowledge = %v, %v; want none", name, keys, err)
+					}
+				}
+				readUpTo(t, reader("test"), begin, late)
+			})
+		}
+	})
+
+	// The fence was past it when the backup was made, which only shows that no row can come below.
+	t.Run("AReaderLearnsThatARowIsLostThatWasOpenAtTheBackup", func(t *testing.T) {
+		if d.Dialect == feed.SQLite {
+			t.Skip("SQLite has one writer at a time")
+		}
+		table, f := d.install(t, slack)
+		horizon(t, f, 1)
+		tx, err := d.DB.Begin()
+		must(t, err)
+		defer func() { _ = tx.Rollback() }()
+		open := next(t, generator(t))
+		_, err = tx.Exec(insert(table, open))
+		must(t, err)
+		d.raise(t, table, f, 0, open)
+		restore := d.backup(t, table)
+		must(t, tx.Commit())
+		readUpTo(t, f, 0, open)
+		restore()
+		execute(t, d.DB, "DELETE FROM "+table)
+		if from := wentBack(t, d.feed(t, table, slack), open); from > open {
+			t.Errorf("the error names the key %d; want %d, which is lost, or one before", from, open)
+		}
+	})
+
+	t.Run("AReaderThatIsNewSaysSoBeforeItBeginsAnywhere", func(t *testing.T) {
+		table, f := d.install(t, slack)
+		id := next(t, generator(t))
+		execute(t, d.DB, insert(table, id))
+		horizon(t, f, id)
+		reader := func() *feed.Feed { return d.reader(t, "new", table, slack) }
+		for range 2 {
+			if keys, err := reader().Keys(t.Context(), id-1, 10); keys != nil || !errors.Is(err, feed.ErrWentBack) || !strings.Contains(err.Error(), `"new"`) {
+				t.Errorf("Keys() of a reader that the database does not know = %v, %v; want ErrWentBack with its name", keys, err)
+			}
+		}
+		horizon(t, f, id) // it stops no other
+		horizon(t, reader(), id)
+		readUpTo(t, reader(), id-1, id)
+	})
+
+	// A request has left a connection of the pool with another default, where another tenant has a table of the
+	// same name, and a feed on it.
+	t.Run("AFeedStaysWithItsTableWhateverTheConnectionHasAsDefault", func(t *testing.T) {
+		table, f := d.install(t, slack)
+		id := next(t, generator(t))
+		execute(t, d.DB, insert(table, id))
+		horizon(t, f, id)
+		own := table
+		if d.Dialect == feed.MySQL {
+			var schema string
+			must(t, d.DB.QueryRow("SELECT DATABASE()").Scan(&schema))
+			own = schema + "." + table
+		}
+		d.DB.SetMaxOpenConns(1)
+		t.Cleanup(func() {
+			d.DB.SetMaxIdleConns(0) // ends it
+			d.DB.SetMaxIdleConns(2)
+			d.DB.SetMaxOpenConns(0)
+		})
+		for _, statement := range d.elsewhere(t) {
+			execute(t, d.DB, statement)
+		}
+		fence := func(table string) (n int64) {
+			t.Helper()
+			must(t, d.DB.QueryRow("SELECT SUM(closed) FROM "+table+"_feed_readers").Scan(&n))
+			return n
+		}
+		before := fence("feed_orders")
+		for range 2 {
+			if keys, err := f.Keys(t.Context(), 0, 10); err != nil || len(keys) != 1 || keys[0] != id {
+				t.Errorf("Keys() on a connection with another default = %v, %v; want %d, which its own table has", keys, err, id)
+			}
+		}
+		if got, err := f.WentBack(t.Context()); got != 0 || err != nil {
+			t.Errorf("WentBack() = %d, %v; want 0", got, err)
+		}
+		must(t, f.Install(t.Context()))
+		if after := fence("feed_orders"); after != before {
+			t.Errorf("the readers of the other table are at %d, and were at %d; want them left alone", after, before)
+		}
+		if d.Dialect != feed.SQLite { // whose temporary table hides the own one
+			if _, err := d.DB.Exec(insert(own, id-1)); err == nil || !strings.Contains(err.Error(), "below the horizon") {
+				t.Errorf("INSERT of an old key on that connection = %v; want it refused by the fence of its table", err)
+			}
+		}
+	})
+
 	// One that was away all the time is not told of it again.
 	t.Run("AFeedThatSleptThroughAnAcknowledgedRestoreBeginsAnew", func(t *testing.T) {
 		table, asleep := d.install(t, slack)
@@ -420,13 +577,13 @@ func Run(t *testing.T, d Database) {
 
 	t.Run("APositionThatNobodyHasReadStopsNoOtherReader", func(t *testing.T) {
 		_, f := d.install(t, time.Hour)
-		if _, err := f.Horizon(t.Context()); err != nil {
+		if _, err := f.Horizon(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		if keys, err := f.Keys(t.Context(), next(t, generator(t)), 10); keys != nil || !errors.Is(err, feed.ErrWentBack) {
 			t.Errorf("Keys() from a key of now = %v, %v; want ErrWentBack", keys, err)
 		}
-		if _, err := f.Horizon(t.Context()); err != nil {
+		if _, err := f.Horizon(t.Context(), 0); err != nil {
 			t.Errorf("Horizon() after that = %v; want no error", err)
 		}
 	})
@@ -445,6 +602,41 @@ func Run(t *testing.T, d Database) {
 	})
 }
 
+// elsewhere returns statements that make a connection find another table feed_orders than the test's own, with
+// the tables of a feed.
+func (d Database) elsewhere(t *testing.T) []string {
+	t.Helper()
+	if d.Dialect == feed.SQLite {
+		return []string{
+			"CREATE TEMP TABLE feed_orders (id INTEGER PRIMARY KEY)", "INSERT INTO temp.feed_orders VALUES (7)",
+			"CREATE TEMP TABLE feed_orders_feed (one INTEGER PRIMARY KEY, closed INTEGER NOT NULL)", "INSERT INTO temp.feed_orders_feed VALUES (1, 0)",
+			"CREATE TEMP TABLE feed_orders_feed_readers (feed INTEGER PRIMARY KEY, closed INTEGER NOT NULL)", "INSERT INTO temp.feed_orders_feed_readers VALUES (0, 0), (1, 0)",
+		}
+	}
+	schema, use, remove := fmt.Sprintf("feed_elsewhere%08x", rand.Uint32()), "SET search_path TO ", "DROP SCHEMA %s CASCADE"
+	if d.Dialect == feed.MySQL {
+		use, remove = "USE ", "DROP DATABASE %s"
+	}
+	execute(t, d.DB, "CREATE SCHEMA "+schema)
+	t.Cleanup(func() { execute(t, d.DB, fmt.Sprintf(remove, schema)) })
+	execute(t, d.DB, "CREATE TABLE "+schema+".feed_orders (id BIGINT PRIMARY KEY)")
+	execute(t, d.DB, insert(schema+".feed_orders", 7))
+	must(t, d.feed(t, schema+".feed_orders", time.Millisecond).Install(t.Context()))
+	return []string{use + schema}
+}
+
+// readUpTo calls Keys from a position until it returns a key as the last one.
+func readUpTo(t *testing.T, f *feed.Feed, after, upTo types.Snowflake) {
+	t.Helper()
+	for end := time.Now().Add(patience); after != upTo; {
+		keys, err := f.Keys(t.Context(), after, 10)
+		must(t, err)
+		if after = max(after, last(keys)); time.Now().After(end) {
+			t.Fatalf("Keys() has not returned %d for %v", upTo, patience)
+		}
+	}
+}
+
 // wentBack wants ErrWentBack, and returns the key that it names.
 func wentBack(t *testing.T, f *feed.Feed, after types.Snowflake) types.Snowflake {
 	t.Helper()
@@ -460,11 +652,11 @@ func wentBack(t *testing.T, f *feed.Feed, after types.Snowflake) types.Snowflake
 	return from
 }
 
-// raise calls Horizon until the fence is past a key.
-func (d Database) raise(t *testing.T, table string, f *feed.Feed, past types.Snowflake) {
+// raise calls Horizon, from a position, until the fence is past a key.
+func (d Database) raise(t *testing.T, table string, f *feed.Feed, after, past types.Snowflake) {
 	t.Helper()
 	for fence := types.Snowflake(0); fence <= past; {
-		_, err := f.Horizon(t.Context())
+		_, err := f.Horizon(t.Context(), after)
 		must(t, err)
 		must(t, d.DB.QueryRow("SELECT "+d.position()+" FROM "+table+"_feed").Scan(&fence))
 	}

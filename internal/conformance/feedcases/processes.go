@@ -154,7 +154,7 @@ func (r role) read(ctx context.Context, db *sql.DB, journal *os.File) error {
 	if err != nil {
 		return err
 	}
-	f, err := feed.New(feed.Config{DB: db, Dialect: r.Dialect, Table: r.Table, Slack: r.Slack})
+	f, err := feed.New(feed.Config{DB: db, Dialect: r.Dialect, Table: r.Table, Reader: filepath.Base(r.Journal), Slack: r.Slack})
 	for at := last(keys); err == nil; time.Sleep(rand.N(5 * time.Millisecond)) {
 		if keys, err = f.Keys(ctx, at, 1+rand.IntN(50)); err != nil || len(keys) == 0 {
 			continue

@@ -66,8 +66,8 @@ func TestTheFeedReadsAStandbyAndMissesNoRow(t *testing.T) {
 	feedcases.Held(t, d, *feedHold)
 
 	for name, c := range map[string]feed.Config{
-		"a standby in place of the primary": {DB: d.Read, Dialect: feed.PostgreSQL, Table: "public.orders"},
-		"a primary in place of the standby": {DB: d.DB, Dialect: feed.PostgreSQL, Table: "public.standby_orders", Replica: d.DB},
+		"a standby in place of the primary": {DB: d.Read, Dialect: feed.PostgreSQL, Table: "public.orders", Reader: "mail"},
+		"a primary in place of the standby": {DB: d.DB, Dialect: feed.PostgreSQL, Table: "public.standby_orders", Reader: "mail", Replica: d.DB},
 	} {
 		f, err := feed.New(c)
 		must(t, err)
@@ -77,26 +77,26 @@ func TestTheFeedReadsAStandbyAndMissesNoRow(t *testing.T) {
 			must(t, f.Install(t.Context()))
 			theHorizonWaitsForTheStandby(t, c.Table, d)
 		}
-		if h, err := f.Horizon(t.Context()); h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) || !strings.Contains(err.Error(), "standby") {
+		if h, err := f.Horizon(t.Context(), 0); h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) || !strings.Contains(err.Error(), "standby") {
 			t.Errorf("Horizon() with %s = %d, %v; want ErrUnknownHorizon", name, h, err)
 		}
 	}
 }
 
 func theHorizonWaitsForTheStandby(t *testing.T, table string, d feedcases.Database) {
-	f, err := feed.New(feed.Config{DB: d.DB, Dialect: feed.PostgreSQL, Table: table, Replica: d.Read, Slack: time.Millisecond})
+	f, err := feed.New(feed.Config{DB: d.DB, Dialect: feed.PostgreSQL, Table: table, Reader: "mail", Replica: d.Read, Slack: time.Millisecond})
 	must(t, err)
 	_, err = d.Read.Exec("SELECT pg_wal_replay_pause()")
 	must(t, err)
 	for range 20 {
-		if h, err := f.Horizon(t.Context()); h != 0 || err != nil {
+		if h, err := f.Horizon(t.Context(), 0); h != 0 || err != nil {
 			t.Errorf("Horizon() while the standby replays nothing = %d, %v; want 0", h, err)
 		}
 	}
 	_, err = d.Read.Exec("SELECT pg_wal_replay_resume()")
 	must(t, err)
 	for end := time.Now().Add(hangs); ; time.Sleep(5 * time.Millisecond) {
-		if h, err := f.Horizon(t.Context()); h > 0 || err != nil || time.Now().After(end) {
+		if h, err := f.Horizon(t.Context(), 0); h > 0 || err != nil || time.Now().After(end) {
 			if h <= 0 || err != nil {
 				t.Errorf("Horizon() when the standby replays again = %d, %v; want a key", h, err)
 			}
@@ -111,10 +111,10 @@ func TestTheFeedKnowsEachPartition(t *testing.T) {
 	db := openSqlx(t, "pgx", dsn)
 	execSqlx(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id)")
 	execSqlx(t, db, "CREATE TABLE orders_1 PARTITION OF orders FOR VALUES FROM (0) TO (1000)")
-	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders"})
+	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders", Reader: "mail"})
 	must(t, err)
 	must(t, f.Install(t.Context()))
-	horizon := func() error { _, err := f.Horizon(t.Context()); return err }
+	horizon := func() error { _, err := f.Horizon(t.Context(), 0); return err }
 	must(t, horizon())
 	if _, err := db.Exec("INSERT INTO orders VALUES (5)"); err == nil {
 		t.Error("INSERT of an old key into a partition = nil; want it refused")
@@ -163,7 +163,7 @@ func innoDBFeed(t *testing.T, dsn string) {
 		t.Cleanup(func() { execSqlx(t, admin, "DROP USER "+name+"@'%'") })
 		execSqlx(t, admin, "GRANT ALL ON "+name+".* TO "+name+"@'%'")
 		at := strings.LastIndexByte(dsn[:slash], '@')
-		full, err := feed.New(feed.Config{DB: d.DB, Dialect: feed.MySQL, Table: "orders"})
+		full, err := feed.New(feed.Config{DB: d.DB, Dialect: feed.MySQL, Table: "orders", Reader: "mail"})
 		must(t, err)
 		must(t, full.Install(t.Context()))
 		monitor := "REPLICATION CLIENT"
@@ -180,9 +180,9 @@ func innoDBFeed(t *testing.T, dsn string) {
 				execSqlx(t, admin, step.change+name+"@'%'")
 			}
 			user := openSqlx(t, "mysql", name+":x"+dsn[at:slash+1]+name+"?parseTime=true") // privileges are those of the connect
-			f, err := feed.New(feed.Config{DB: user.DB, Dialect: feed.MySQL, Table: "orders"})
+			f, err := feed.New(feed.Config{DB: user.DB, Dialect: feed.MySQL, Table: "orders", Reader: "mail"})
 			must(t, err)
-			h, err := f.Horizon(t.Context())
+			h, err := f.Horizon(t.Context(), 0)
 			if step.lacks == "" && err != nil {
 				t.Errorf("Horizon() with all privileges = %v", err)
 			}
@@ -195,10 +195,10 @@ func innoDBFeed(t *testing.T, dsn string) {
 	t.Run("OtherEnginesHaveNoHorizon", func(t *testing.T) {
 		for _, engine := range []string{"MyISAM", "MEMORY", "InnoDB"} {
 			execSqlx(t, admin, "CREATE TABLE "+name+".other (id BIGINT PRIMARY KEY) ENGINE = "+engine)
-			f, err := feed.New(feed.Config{DB: d.DB, Dialect: feed.MySQL, Table: "other"})
+			f, err := feed.New(feed.Config{DB: d.DB, Dialect: feed.MySQL, Table: "other", Reader: "mail"})
 			must(t, err)
 			must(t, f.Install(t.Context()))
-			if h, err := f.Horizon(t.Context()); (engine == "InnoDB") != (err == nil) || err != nil && (h != 0 || !errors.Is(err, feed.ErrUnknownHorizon)) {
+			if h, err := f.Horizon(t.Context(), 0); (engine == "InnoDB") != (err == nil) || err != nil && (h != 0 || !errors.Is(err, feed.ErrUnknownHorizon)) {
 				t.Errorf("Horizon() of a table of %s = %d, %v; want ErrUnknownHorizon for all but InnoDB", engine, h, err)
 			}
 			execSqlx(t, admin, "DROP TABLE "+name+".other")
@@ -208,7 +208,7 @@ func innoDBFeed(t *testing.T, dsn string) {
 	// A connection that keeps a transaction open has its old snapshot in the pool.
 	t.Run("WithoutAutocommitThereIsNoHorizon", func(t *testing.T) {
 		execSqlx(t, admin, "CREATE TABLE "+name+".later (id BIGINT PRIMARY KEY)")
-		f, err := feed.New(feed.Config{DB: openSqlx(t, "mysql", own+"&autocommit=0").DB, Dialect: feed.MySQL, Table: "later"})
+		f, err := feed.New(feed.Config{DB: openSqlx(t, "mysql", own+"&autocommit=0").DB, Dialect: feed.MySQL, Table: "later", Reader: "mail"})
 		must(t, err)
 		must(t, f.Install(t.Context()))
 		if keys, err := f.Keys(t.Context(), 0, 10); keys != nil || !errors.Is(err, feed.ErrUnknownHorizon) || !strings.Contains(err.Error(), "autocommit") {
@@ -223,7 +223,7 @@ func TestTheFeedOfMariaDBHasNoHorizonOnAReplica(t *testing.T) {
 	db := openSqlx(t, "mysql", dsn)
 	execSqlx(t, db, "CREATE DATABASE feed")
 	execSqlx(t, db, "CREATE TABLE feed.orders (id BIGINT PRIMARY KEY)")
-	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.MySQL, Table: "feed.orders"})
+	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.MySQL, Table: "feed.orders", Reader: "mail"})
 	must(t, err)
 	must(t, f.Install(t.Context()))
 	for _, step := range []struct {
@@ -239,7 +239,7 @@ func TestTheFeedOfMariaDBHasNoHorizonOnAReplica(t *testing.T) {
 		{"SET GLOBAL read_only = 0", false},
 	} {
 		execSqlx(t, db, step.statement)
-		h, err := f.Horizon(t.Context())
+		h, err := f.Horizon(t.Context(), 0)
 		if step.replica && (h != 0 || !errors.Is(err, feed.ErrUnknownHorizon)) || !step.replica && err != nil {
 			t.Errorf("Horizon() after %q = %d, %v; want ErrUnknownHorizon: %t", step.statement, h, err, step.replica)
 		}
@@ -277,7 +277,7 @@ func TestTheFeedMissesNoRowWhereTheReplicaIsSeveralStandbys(t *testing.T) {
 	replica := sql.OpenDB(alternating{connectors[0], connectors[1], new(atomic.Int64)})
 	replica.SetMaxIdleConns(-1)
 	t.Cleanup(func() { _ = replica.Close() })
-	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders", Replica: replica, Slack: time.Millisecond})
+	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders", Reader: "mail", Replica: replica, Slack: time.Millisecond})
 	must(t, err)
 	must(t, f.Install(t.Context()))
 
@@ -314,7 +314,7 @@ func TestTheFeedMissesNoRowWhereTheReplicaIsSeveralStandbys(t *testing.T) {
 	}
 
 	execSqlx(t, behind, "SELECT pg_promote()")
-	promoted, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders", Replica: behind.DB})
+	promoted, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders", Reader: "mail", Replica: behind.DB})
 	must(t, err)
 	if keys, err := promoted.Keys(t.Context(), 0, 10); keys != nil || !errors.Is(err, feed.ErrUnknownHorizon) {
 		t.Errorf("Keys() of a standby that was promoted = %v, %v; want ErrUnknownHorizon", keys, err)
@@ -326,10 +326,10 @@ func TestTheFeedRefusesOldRowsOfReplicationToo(t *testing.T) {
 	dsn, _ := servertest.StartPostgreSQL(t)
 	db := openSqlx(t, "pgx", dsn)
 	execSqlx(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
-	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders"})
+	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: "public.orders", Reader: "mail"})
 	must(t, err)
 	must(t, f.Install(t.Context()))
-	_, err = f.Horizon(t.Context())
+	_, err = f.Horizon(t.Context(), 0)
 	must(t, err)
 	replicated := openSqlx(t, "pgx", dsn+"&session_replication_role=replica")
 	if _, err := replicated.Exec("INSERT INTO orders VALUES (5)"); err == nil || !strings.Contains(err.Error(), "below the horizon") {

@@ -167,9 +167,12 @@ func TestThePageReadsWholeRowsUpToTheHorizon(t *testing.T) {
 		want = append(want, fmt.Sprintf("%d A-%d", id, i))
 	}
 	next := startPage(t, setting, "sqlite", file, fmt.Sprintf(`
-	orderFeed, err = feed.New(feed.Config{DB: sqldb, Dialect: feed.SQLite, Table: "orders"})
+	orderFeed, err = feed.New(feed.Config{DB: sqldb, Dialect: feed.SQLite, Table: "orders", Reader: "mail"})
 	if err == nil {
 		err = orderFeed.Install(ctx)
+	}
+	if err == nil {
+		_, err = orderFeed.Horizon(ctx, 0) // a new reader, which does not begin at 0
 	}
 	if err != nil {
 		log.Fatal(err)

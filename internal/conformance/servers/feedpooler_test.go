@@ -25,10 +25,10 @@ func TestTheFeedHasNoKeysBehindAPoolerInStatementMode(t *testing.T) {
 	p := newPooler(t, "statement")
 	execSqlx(t, p.admin, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
 	table := p.direct.Query().Get("search_path") + ".orders"
-	direct, err := feed.New(feed.Config{DB: p.admin.DB, Dialect: feed.PostgreSQL, Table: table})
+	direct, err := feed.New(feed.Config{DB: p.admin.DB, Dialect: feed.PostgreSQL, Table: table, Reader: "mail"})
 	must(t, err)
 	must(t, direct.Install(t.Context()))
-	f, err := feed.New(feed.Config{DB: openSqlx(t, "pgx", p.in(bulkModes["pgx exec"])).DB, Dialect: feed.PostgreSQL, Table: table})
+	f, err := feed.New(feed.Config{DB: openSqlx(t, "pgx", p.in(bulkModes["pgx exec"])).DB, Dialect: feed.PostgreSQL, Table: table, Reader: "mail"})
 	must(t, err)
 	if keys, err := f.Keys(t.Context(), 0, 10); keys != nil || err == nil || !strings.Contains(err.Error(), "feed: Horizon") {
 		t.Errorf("Keys() in statement mode = %v, %v; want the error of the pooler", keys, err)
