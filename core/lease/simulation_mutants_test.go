@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ const (
 	noAnswerCheck
 	noLateStart
 	swapComparesTheEpoch
+	swapComparesTheCount
+	copiesDrawTheSame
 	retirementIsAClaim
 )
 
@@ -51,6 +54,8 @@ var mutants = []struct {
 	{noAnswerCheck, "a renewal counts however late its answer comes", guarded, 0},
 	{noLateStart, "a lease begins after the answer to its read, and not after that to its swap", guarded, 0},
 	{swapComparesTheEpoch, "a swap compares the epoch alone", fence, 298},
+	{swapComparesTheCount, "a swap compares a count of writes, which a loss makes come twice", guarded, 0},
+	{copiesDrawTheSame, "a copy draws the same tokens as its original", cloned, 21},
 	{retirementIsAClaim, "a retired number is free after a window", fence, 30},
 }
 
@@ -75,7 +80,24 @@ func (m mutant) doctor(f *flight, v *leasestore.View) {
 
 // same reports whether a swap that should compare all of a row takes it for another.
 func (m mutant) same(row, from leasestore.Row) bool {
-	return m == swapComparesTheEpoch && row.Epoch == from.Epoch
+	return m == swapComparesTheEpoch && row.Epoch == from.Epoch ||
+		m == swapComparesTheCount && row.Renewals == from.Renewals
+}
+
+// twin makes two copies draw the same tokens from now on.
+func (m mutant) twin(s *simulation, protocols ...*protocol) {
+	if m != copiesDrawTheSame {
+		return
+	}
+	s.tokens++
+	drawn := s.tokens
+	for _, p := range protocols {
+		n := 0
+		p.token = func() string {
+			n++
+			return fmt.Sprintf("%016x%016x", drawn, n) // where no other token has a drawn
+		}
+	}
 }
 
 // blindfold lets a renewal pass the lapse rule where the row is read.
@@ -224,6 +246,30 @@ func lateAnswer(s *simulation) {
 	s.until(4*s.part(1), func() bool { return p.take(1<<20) > 0 && p.lastEnd() > q.limit() })
 }
 
+// sameCount plays the schedule in which a renewal is read, and written long after. Between the two the
+// store forgets everything, and another process claims the row, so that it was written as often as when
+// it was read. That process is cut off, and does not learn that it has lost the row.
+func sameCount(s *simulation) {
+	renewed := func() *process {
+		p := s.addHost().start()
+		s.until(s.part(8), func() bool { return p.limit() > 0 })
+		was := p.limit()
+		s.until(s.part(8), func() bool { return p.limit() > was })
+		return p
+	}
+	p := renewed()
+	p.link.late, p.link.writes = s.part(4)-s.part(64), true
+	s.until(s.part(2), func() bool { return p.flight != nil && p.flight.renewal != nil })
+	s.run(s.part(64))
+	s.store.wipe()
+	q := renewed()
+	q.link.cut = true
+	s.run(s.part(4))
+	p.link.late = 0
+	s.until(2*s.part(1), func() bool { return q.take(1<<20) > 0 })
+	s.until(4*s.part(1), func() bool { return p.take(1<<20) > 0 && p.lastEnd() > q.limit() })
+}
+
 // playing returns a schedule in which one row and clocks that are right will do.
 func playing(play func(s *simulation), window, guard leasestore.Millis) func(t *testing.T, m mutant) *simulation {
 	return func(t *testing.T, m mutant) *simulation {
@@ -240,6 +286,8 @@ var schedules = map[mutant]func(t *testing.T, m mutant) *simulation{
 	guardShortByOne: playing(tight, 64, 16),
 	noLateStart:     playing(lateClaim, 640, 20),
 	noAnswerCheck:   playing(lateAnswer, 640, 20),
+
+	swapComparesTheCount: playing(sameCount, 640, 20),
 }
 
 func TestLossGuardIsEnoughAndNoMoreThanThat(t *testing.T) {

@@ -1039,6 +1039,7 @@ func (p *process) clone() *process {
 	l := p.lease
 	protocol := *l.protocol
 	protocol.known = slices.Clone(protocol.known)
+	p.s.mutant.twin(p.s, l.protocol, &protocol)
 
 	h := p.s.addHost()
 	h.clock, h.link = p.clock, p.link

@@ -80,10 +80,6 @@ var steps = []step{
 		inputs: []string{"**/go.mod", "go.work", ".ci/rename"},
 	},
 	{
-		name: "model", when: changed, heading: "model of the leases",
-		inputs: []string{"core/lease/*.go", "core/lease/leasestore/", "core/lease/model/"},
-	},
-	{
 		name: "narrow", when: changed, heading: "go test on 32 bits",
 		inputs: []string{"types/", "core/", "internal/base/wait/", "go.mod"},
 	},

@@ -80,7 +80,7 @@ func TestAChangeRunsTheStepsOfItsFiles(t *testing.T) {
 		{"gormplugin/row.go", []string{"mysql", "fuzz", "newest"}},
 		{"sqlxhelper/intx.go", []string{"mysql", "fuzz", "newest"}},
 		{"internal/base/dialect/commit.go", []string{"mysql", "fuzz"}},
-		{"core/lease/protocol.go", []string{"fuzz", "model", "narrow"}},
+		{"core/lease/protocol.go", []string{"fuzz", "narrow"}},
 		{"core/lease/sqllease/register.go", []string{"mysql", "fuzz", "narrow"}},
 		{"types/parse.go", []string{"fuzz", "narrow", "oldest", "newest", "compat"}},
 		{"go.mod", []string{"release", "rename", "narrow", "oldest", "newest"}},

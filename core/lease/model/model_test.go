@@ -1,6 +1,6 @@
 // Package model_test explores the protocol of package lease by calling the functions that
 // define it, Claim.Apply, Claim.From, Renewal.Apply and Release.Apply of store.go, instead of
-// transcribing them. README.md says what it has in common with the Promela models.
+// transcribing them.
 package model_test
 
 import (
