@@ -86,6 +86,9 @@ func (l *leases) empty(ctx context.Context, o *options, out *bufio.Writer, s lea
 // given back counts.
 func unused(s leasestore.Space, rows []leasestore.Row, now leasestore.Millis) error {
 	for _, row := range rows {
+		if row.Epoch >= sqllease.RelayoutEpochs {
+			return fmt.Errorf("namespace %s was emptied before, so that nothing is known of the keys of its first layout: use a namespace of another name, in Config.Namespace", s.Namespace)
+		}
 		if row.Retired() {
 			return fmt.Errorf("worker %d of namespace %s is retired, so that keys of its layout are made without a lease: use a namespace of another name, in Config.Namespace", row.Worker, s.Namespace)
 		}

@@ -19,6 +19,9 @@ import (
 // It is for the command snowkey, whose "workers empty" decides whether a namespace is unused and whether
 // IDs of the two layouts could be equal. Relayout itself refuses a namespace with rows of several
 // datacenters only. A holder that runs on loses its row.
+//
+// Epochs go on from the next multiple of [RelayoutEpochs], for whoever fences by them, and so that the
+// rows show that the namespace had another layout before.
 func (s *Store) Relayout(ctx context.Context, from, to leasestore.Space, rows []leasestore.Row, until leasestore.Millis) error {
 	for _, space := range []leasestore.Space{from, to} {
 		if err := space.Validate(); err != nil {
@@ -70,10 +73,9 @@ func (s *Store) Relayout(ctx context.Context, from, to leasestore.Space, rows []
 		if want := []int64{wholeNamespace, from.Datacenter}; !slices.Equal(datacenters, want) {
 			return done, leasestore.Permanent(fmt.Errorf("namespace %q has rows of the datacenters %d, where %d is the namespace itself; want %d alone", from.Namespace, datacenters, wholeNamespace, from.Datacenter))
 		}
-		// Epochs go on, for whoever fences by them.
 		for _, text := range []string{
 			"DELETE FROM " + t.Text.table + " WHERE namespace = ? AND datacenter = ?",
-			r.insertRows(to, "INTO "+t.Text.table, rowColumns, fmt.Sprintf("%d, '', '', %d, 0, ''", epoch+1, int64(until))),
+			r.insertRows(to, "INTO "+t.Text.table, rowColumns, fmt.Sprintf("%d, '', '', %d, 0, ''", (epoch/RelayoutEpochs+1)*RelayoutEpochs, int64(until))),
 			"UPDATE " + t.Text.meta + " SET layout = ? WHERE namespace = ?",
 		} {
 			var args []any
@@ -91,6 +93,9 @@ func (s *Store) Relayout(ctx context.Context, from, to leasestore.Space, rows []
 	})
 	return explain("relayout", err)
 }
+
+// RelayoutEpochs is more than the claims that a worker number ever sees.
+const RelayoutEpochs = 1_000_000_000
 
 // lockRows reads all rows of a space.
 func (r *register) lockRows(ctx context.Context, t *tx, s leasestore.Space, lock string) (all []leasestore.Row, err error) {
