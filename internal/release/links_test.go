@@ -29,6 +29,9 @@ func TestLinksOfThePagesLeadToFilesAndSections(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
+			if host, path, ok := strings.Cut(match[1], "://pkg.go.dev/"); ok && host != "" && ours(path) {
+				t.Errorf("%s links to %s; want the file, because pkg.go.dev has no page of a module before it is published", page, match[1])
+			}
 			if strings.Contains(match[1], "://") {
 				continue
 			}
