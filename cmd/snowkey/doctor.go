@@ -26,7 +26,8 @@ var doctor = command{
 
     snowkey doctor -db postgres://shop@db/shop orders.id items.id
     snowkey doctor -db mysql://shop@db/shop -leases redis://cache orders.id
-    snowkey doctor -db postgres://shop@db/shop segment:tickets=tickets.id serial:invoices=invoices.number
+    snowkey doctor -db postgres://shop@db/shop \
+      segment:tickets=tickets.id serial:invoices=invoices.number
 
 It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the file that snowkey.Open makes beside one of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. A table without a column stands for its primary key. Of a column of keys it looks at the type, at the smallest and the greatest key, whether a unique index keeps them apart, or else which keys several rows have, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
 

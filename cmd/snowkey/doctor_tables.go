@@ -259,7 +259,7 @@ func (e *examination) typeOf(ctx context.Context, c keyColumn, problems ...schem
 		if f.Want != "" {
 			reason += "; want " + f.Want
 		}
-		mend := f.Fix
+		mend := sqliteLines(f.Fix)
 		if f.Problem == schemacheck.MissingTable || f.Problem == schemacheck.MissingColumn {
 			mend = "Is the name right, and is it in this database? On PostgreSQL a schema stands before it."
 		}

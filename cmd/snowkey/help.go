@@ -81,7 +81,18 @@ func visitFlags(c command, each func(name, argument, about string, names []strin
 }
 
 func writeHelp(out io.Writer, c command) error {
-	text := "usage: " + c.usage() + "\n"
+	text, line := "", "usage: "
+	for i, form := range strings.Split(c.usage(), " | ") { // which no line divides
+		switch {
+		case i == 0:
+			line += form
+		case len(line)+len(" | ")+len(form) > maxWidth:
+			text, line = text+line+"\n", "       | "+form
+		default:
+			line += " | " + form
+		}
+	}
+	text += line + "\n"
 	for paragraph := range strings.SplitSeq(c.text, "\n\n") {
 		text += "\n" + wrap(paragraph, "")
 	}
@@ -102,7 +113,7 @@ func wrap(paragraph, indent string) string {
 	}
 	text, line := "", indent
 	for word := range strings.FieldsSeq(paragraph) {
-		if len(line)+len(word) > 78 {
+		if len(line)+len(word) > maxWidth {
 			text, line = text+strings.TrimSuffix(line, " ")+"\n", indent
 		}
 		line += word + " "

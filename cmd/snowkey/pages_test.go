@@ -355,7 +355,7 @@ var answers = map[string]func(t *testing.T, s *pageShop, text, out string){
 		}
 	},
 	"Who holds worker 7?": func(t *testing.T, _ *pageShop, text, out string) {
-		if !strings.Contains(text, "help") && !strings.Contains(out, "  orders-2\n") {
+		if !strings.Contains(text, "help") && !strings.Contains(out, " orders-2\n") {
 			t.Errorf("%s= %s; want the name of the process", text, out)
 		}
 		if strings.Contains(text, " free ") && !strings.HasSuffix(out, "free: done\n") {

@@ -22,18 +22,21 @@ var partitions = command{
 	flags:   "dialect every zone column layout bits epoch unit ahead keep drop db apply yes",
 	text: `Prints the statements that make the partitions of a span of time, which is written as for snowkey range, on PostgreSQL, MySQL and MariaDB. They have no gap and no overlap, and their names sort. With -db, those that the table has are left out, and with -apply the statements are run, after a question.
 
-    snowkey partitions -dialect postgresql -every month orders 2026-05 2027 | psql
-    snowkey partitions -db postgres://shop@db/shop -apply -every month orders 2026-05 2027
+    snowkey partitions -dialect postgres -every month orders 2026-05 2027 | psql
+    snowkey partitions -db postgres://shop@db/shop -apply -every month \
+      orders 2026-05 2027
 
 On PostgreSQL the table is one that was made with PARTITION BY RANGE (id), and partitions that are there stay. On MySQL the first run divides the table, which copies it, and a last partition, pmax, holds the keys after the others. Every unique index must contain the key.
 
 maintain makes the partition of now and -ahead more, and lists those that are older than the last -keep. Their rows are removed with -drop alone. Run it by the clock, more often than the partitions ahead last; when there is nothing to do, it does nothing. It needs -db.
 
-    snowkey partitions -apply -yes -every month -ahead 3 -keep 24 maintain orders
+    snowkey partitions -apply -yes -every month -ahead 3 -keep 24 \
+      maintain orders
 
 convert gives partitions to a table of PostgreSQL that has none, while programs read and write it. The table becomes the first partition, until the end of the period that contains a time, and the last statement has to be run before that period ends. A period that has ended, or has keys after it, is refused. On MySQL the form without a word does it.
 
-    snowkey partitions -dialect postgresql -every month -ahead 3 convert orders $(date +%Y)-12
+    snowkey partitions -dialect postgres -every month -ahead 3 \
+      convert orders $(date +%Y)-12
 
 partman prints the statement that hands a table to the extension pg_partman from a time on: hours, days or weeks in UTC.
 

@@ -27,7 +27,8 @@ var keyRange = command{
 
 With -json the keys are strings. With -dialect it prints a condition on the column, and nothing else. The database uses the column's index for it.
 
-    psql -c "DELETE FROM orders WHERE $(snowkey range -dialect postgresql 2026-03)"
+    psql -c "DELETE FROM orders
+      WHERE $(snowkey range -dialect postgres 2026-03)"
 
 Spans that follow each other share no key and miss none.`,
 	run: func(_ context.Context, o *options, out *bufio.Writer, args []string) error {

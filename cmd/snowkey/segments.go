@@ -36,7 +36,8 @@ raise lets no number come that is not greater than the one that is named, such a
 
 move does the same with the greatest number of columns, for tables that counted their keys themselves so far. Stop all programs that insert with numbers of the database before. -from names the database of the columns if it is another one, as always on SQLite.
 
-    snowkey segments -db sqlite:segments.db -from sqlite:shop.db move orders orders.id
+    snowkey segments -db sqlite:segments.db -from sqlite:shop.db \
+      move orders orders.id
 
 All three show the row and ask before they write.`,
 	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {

@@ -29,13 +29,15 @@ var serials = command{
 
 create makes a series, and its tables unless they are there. The definition has the form in which the list shows it, and must be that of the programs, which otherwise are refused.
 
-    snowkey serials create invoices 'prefix "INV", Yearly in Europe/Berlin, 6 digits from 1, NoCheck'
+    snowkey serials create invoices \
+      'prefix "INV", Yearly in Europe/Berlin, 6 digits from 1, NoCheck'
 
 move goes on after the last number that another program has given in a period. Stop that program before. It is refused once the counter has given numbers itself.
 
 raise leaves out the numbers of a period up to one, for numbers that are on paper although the database does not know them after a backup was restored. Stop all programs of the series before. It makes a gap, which auditors ask about: -reason is kept with the time.
 
-    snowkey serials -reason 'restored the backup of Monday' raise invoices 2026 430
+    snowkey serials -reason 'restored the backup of Monday' \
+      raise invoices 2026 430
 
 A series without periods needs no period. All three show what there is and ask before they write, and none lowers a counter.`,
 	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {

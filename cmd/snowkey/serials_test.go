@@ -62,9 +62,9 @@ func TestSerialsAreThoseOfThePrograms(t *testing.T) {
 			line, want string
 			code       int
 		}{
-			{"-yes move invoices 2026 417", "invoices  2026    417   open ", 0},
+			{"-yes move invoices 2026 417", "invoices  2026    417   open\n", 0},
 			{"-yes move invoices 2026 400", "nothing to do: the last number of the period 2026 is 417", 0},
-			{"-yes -reason restored raise invoices 2027 7", "invoices  2027    7     open ", 0},
+			{"-yes -reason restored raise invoices 2027 7", "invoices  2027    7     open\n", 0},
 			{"-yes -reason restored raise invoices 202 7", "", 2},
 			{"-yes -reason restored raise invoices 7", "", 2},
 			{"-yes -reason restored raise invoices 2026 100000", "", 2},

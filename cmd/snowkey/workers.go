@@ -226,7 +226,14 @@ func (l *leases) history(ctx context.Context, o *options, out *bufio.Writer, s l
 		if h.From > 0 {
 			from = stamp(h.From.Time())
 		}
-		all = append(all, []any{s.Namespace, s.Datacenter, worker, "", from, stamp(h.Until.Time()), "", "", h.Epoch, h.Holder})
+		row := []any{s.Namespace, s.Datacenter, worker, "", from, stamp(h.Until.Time()), "", "", h.Epoch, h.Holder}
+		if !o.json { // the line above says the same
+			row[0], row[1], row[2] = "", "", ""
+		}
+		all = append(all, row)
+	}
+	if !o.json {
+		_, _ = fmt.Fprintf(out, "worker %d of namespace %s, datacenter %d\n", worker, s.Namespace, s.Datacenter)
 	}
 	return o.writeRows(out, workerColumns, all...)
 }

@@ -631,13 +631,13 @@ func TestHistoryShowsWhoHadANumber(t *testing.T) {
 		_ = acquire(t, store, lease.Config{Namespace: shop, Workers: []int64{6}, Holder: "second", AcquireWait: -1})
 		out, bad, code := p.on(t, "history 6", "")
 		lines := strings.Split(out, "\n")
-		if code != 0 || len(lines) != 4 || !strings.HasSuffix(lines[1], "  1      first") || !strings.HasSuffix(lines[2], "  3      second") {
+		if code != 0 || len(lines) != 5 || lines[0] != "worker 6 of namespace "+shop+", datacenter 0" || !strings.HasSuffix(lines[2], "  1      first") || !strings.HasSuffix(lines[3], "  3      second") {
 			t.Errorf("history 6 = %s, %s, %d; want the first and the second holder", out, bad, code)
 		}
 		if out, bad, code := p.on(t, "history 6 -json", ""); code != 0 || !strings.Contains(out, `"fence":1,"holder":"first"}`) {
 			t.Errorf("history 6 -json = %s, %s, %d", out, bad, code)
 		}
-		if out, bad, code := p.on(t, "history 5", ""); code != 0 || strings.Count(out, "\n") != 1 {
+		if out, bad, code := p.on(t, "history 5", ""); code != 0 || strings.Count(out, "\n") != 2 {
 			t.Errorf("history of an unused number = %s, %s, %d; want nobody", out, bad, code)
 		}
 	})
