@@ -365,3 +365,26 @@ func TestAPageOfAnotherSiteCannotSave(t *testing.T) {
 		t.Errorf("PUT from another site = %s; want no order", body)
 	}
 }
+
+// A name may be in Arabic, and a time is that of no zone unless it says which.
+func TestThePageTakesTextOfEitherDirectionAndNamesTheZone(t *testing.T) {
+	text, err := fs.ReadFile(embedded, "page/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := regexp.MustCompile(`<input [^>]*>`).FindAll(text, -1)
+	for _, input := range inputs {
+		if !bytes.Contains(input, []byte(` type="`)) && !bytes.Contains(input, []byte(` dir="auto"`)) {
+			t.Errorf("%s of the page takes text from left to right only; want dir=auto", input)
+		}
+	}
+	times := regexp.MustCompile(`<time></time>.{4}`).FindAll(text, -1)
+	for _, at := range times {
+		if !bytes.HasSuffix(at, []byte(" UTC")) {
+			t.Errorf("%s of the page; want UTC beside it", at)
+		}
+	}
+	if len(inputs) < 3 || len(times) < 2 {
+		t.Errorf("%d inputs and %d times found; want those of the form and of two sections", len(inputs), len(times))
+	}
+}
