@@ -298,7 +298,11 @@ func (f *findings) bounds() {
 		if expr == nil {
 			if f.file(b.at) != nil && !f.seen[b.at] {
 				f.seen[b.at] = true
-				f.left(b.at, "a list, map or function of keys meets one of "+foreign.typ+" of another module")
+				if f.counters[b.at] {
+					f.left(b.at, "LastInsertId is a number of the database: insert with sqlxhelper, which sets the key, or set it from the generator before")
+				} else {
+					f.left(b.at, "a list, map or function of keys meets one of "+foreign.typ+" of another module")
+				}
 			}
 			continue
 		}

@@ -47,6 +47,7 @@ type Program struct {
 	formats  map[token.Pos]*ast.CallExpr // calls of strconv that write an integer, by their argument
 	gormID   *slot
 	opens    map[token.Pos]bool
+	counters map[token.Pos]bool // calls of LastInsertId
 	asserted map[token.Pos]*slot
 }
 
@@ -105,7 +106,7 @@ func Load(dir string, patterns ...string) (*Program, error) {
 		roots: map[string]bool{}, files: map[string]*file{}, decls: map[token.Pos]decl{}, owners: map[token.Pos]string{},
 		slots: map[token.Pos]*slot{}, vars: map[token.Pos]*shape{}, columns: map[string]bool{}, defaults: map[token.Pos]constantVar{},
 		convs: map[token.Pos]*conv{}, parses: map[token.Pos]*parse{}, formats: map[token.Pos]*ast.CallExpr{},
-		gormID: &slot{names: []string{"ID"}}, opens: map[token.Pos]bool{}, asserted: map[token.Pos]*slot{},
+		gormID: &slot{names: []string{"ID"}}, opens: map[token.Pos]bool{}, counters: map[token.Pos]bool{}, asserted: map[token.Pos]*slot{},
 	}
 	for _, pkg := range pkgs {
 		if len(pkg.Errors) > 0 {

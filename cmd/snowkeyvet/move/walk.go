@@ -69,6 +69,7 @@ func (w *walker) values(to []*shape, from []ast.Expr) {
 	if len(from) == 1 && len(to) > 1 {
 		if s := w.expr(from[0]); s != nil {
 			for i := range min(len(to), len(s.results)) {
+				w.at = from[0].Pos()
 				w.flow(to[i], s.results[i], nil, nil)
 			}
 		}
@@ -116,7 +117,9 @@ func (w *walker) assign(lhs, rhs []ast.Expr, op token.Token) {
 				}
 			}
 		}
-		w.flow(w.expr(e), sources[i], nil, from)
+		to := w.expr(e)
+		w.at = rhs[min(i, len(rhs)-1)].Pos()
+		w.flow(to, sources[i], nil, from)
 	}
 }
 
@@ -338,6 +341,8 @@ func (w *walker) call(e *ast.CallExpr) *shape {
 			return w.strconv(e, f.Name(), s)
 		case path == "gorm.io/gorm" && f.Name() == "Open":
 			w.opens[e.Pos()] = true
+		case path == "database/sql" && f.Name() == "LastInsertId":
+			w.counters[e.Pos()] = true
 		case path == "gorm.io/gorm" || path == "database/sql" || strings.HasSuffix(path, "/sqlx"):
 			w.placeholders(e.Args)
 		case strings.Contains(path, "testify/") || path == "reflect" || strings.Contains(path, "go-cmp/"):

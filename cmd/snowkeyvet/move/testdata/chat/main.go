@@ -1,6 +1,8 @@
 package main
 
 import (
+	"database/sql"
+
 	"gorm.io/gorm"
 
 	"example.com/chat/gen"
@@ -28,4 +30,13 @@ func use(db *gorm.DB, s model.Settings) {
 	narrow := int32(user.Id)
 	_ = gen.Reply{ID: narrow}
 	_ = int32(s.Port)
+}
+
+func token(db *sql.DB, t *model.Token) error {
+	r, err := db.Exec("INSERT INTO tokens (text) VALUES (?)", t.Text)
+	if err != nil {
+		return err
+	}
+	t.Id, err = r.LastInsertId()
+	return err
 }
