@@ -1,6 +1,19 @@
 // Package types defines the ID: [Snowflake], a 64-bit primary key, and [NullSnowflake] for
 // columns that may be NULL.
 //
+//	type Order struct {
+//		types.Model // ID types.Snowflake: the column id, and "id" in JSON
+//		CustomerID  types.Snowflake
+//		ParentID    types.NullSnowflake
+//	}
+//
+//	id, err := gen.Next(ctx)                    // of a core.Generator: this package makes no IDs
+//	id, err = types.Parse("177026472345612305") // any other spelling is an error
+//	text := id.String()                         // 177026472345612305
+//	data, err := json.Marshal(id)               // "177026472345612305", a string
+//	short := id.Base62()                        // 0D4mYJlnCkr, for URLs
+//	assigned := id != 0
+//
 // [ID] and [NullID] are the same with a mark: the table that the key is of, so that keys of two
 // tables do not mix.
 //
