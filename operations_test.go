@@ -13,31 +13,44 @@ import (
 	"testing"
 )
 
-// docs/operations.md lists what an operator can meet. The lists here come from the
+// docs/errors.md and docs/logs.md list what an operator can meet. The lists here come from the
 // source: exported errors and the messages of log lines.
-func TestOperatorsFindEveryErrorAndLogLineOnTheirPage(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := map[string]bool{}
-	for _, item := range regexp.MustCompile("(?m)^- ((?:`[^`]*`(?:, )?)+)(?: \\([a-z ]+\\))?: ").FindAllStringSubmatch(string(text), -1) {
-		for name := range strings.SplitSeq(strings.Trim(item[1], "`"), "`, `") {
-			if listed[name] {
-				t.Errorf("docs/operations.md lists %q twice", name)
+func TestOperatorsFindEveryErrorAndLogLineOnTheirPages(t *testing.T) {
+	const errorsPage, logsPage = "docs/errors.md", "docs/logs.md"
+	listed := map[string]string{} // the page
+	pages := map[string]string{}
+	for _, page := range []string{errorsPage, logsPage} {
+		text, err := os.ReadFile(filepath.FromSlash(page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[page] = string(text)
+		for _, item := range regexp.MustCompile("(?m)^- ((?:`[^`]*`(?:, )?)+)(?: \\([a-z ]+\\))?: ").FindAllStringSubmatch(string(text), -1) {
+			for name := range strings.SplitSeq(strings.Trim(item[1], "`"), "`, `") {
+				if listed[name] != "" {
+					t.Errorf("%s lists %q, which is listed before", page, name)
+				}
+				listed[name] = page
 			}
-			listed[name] = true
 		}
 	}
 	met := whatOperatorsMeet(t)
-	for name, where := range met {
-		if !listed[name] {
-			t.Errorf("docs/operations.md has no item for %q of %s", name, where)
+	for name, at := range met {
+		page := errorsPage
+		if strings.Contains(name, ": ") {
+			page = logsPage
+		}
+		if listed[name] != page {
+			t.Errorf("%s has no item for %q of %s", page, name, at.where)
+		}
+		// A table has the text of an error with a fixed one, for those who have nothing else.
+		if row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(at.text) + "` \\| .*`" + regexp.QuoteMeta(name) + "`"); at.text != "" && !row.MatchString(pages[errorsPage]) {
+			t.Errorf("%s has no row that leads from the text %q to %s", errorsPage, at.text, name)
 		}
 	}
-	for name := range listed {
-		if met[name] == "" {
-			t.Errorf("docs/operations.md lists %q, which is not in the source", name)
+	for name, page := range listed {
+		if met[name].where == "" {
+			t.Errorf("%s lists %q, which is not in the source", page, name)
 		}
 	}
 	if len(met) < 80 {
@@ -45,10 +58,14 @@ func TestOperatorsFindEveryErrorAndLogLineOnTheirPage(t *testing.T) {
 	}
 }
 
+// A met is where an exported error or a log line is in the source, and the text of an error that
+// errors.New makes.
+type met struct{ where, text string }
+
 // whatOperatorsMeet returns the exported errors and the log lines, each with its place.
-func whatOperatorsMeet(t *testing.T) map[string]string {
-	met := map[string]string{}
-	for _, folder := range []string{"core", "gormplugin", "sqlxhelper"} {
+func whatOperatorsMeet(t *testing.T) map[string]met {
+	all := map[string]met{}
+	for _, folder := range []string{"core", "gormplugin", "sqlxhelper", "types"} {
 		err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
@@ -65,7 +82,7 @@ func whatOperatorsMeet(t *testing.T) map[string]string {
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				if name := metAt(file.Name.Name, n); name != "" {
-					met[name] = files.Position(n.Pos()).String()
+					all[name] = met{files.Position(n.Pos()).String(), textOf(n)}
 				}
 				return true
 			})
@@ -75,17 +92,36 @@ func whatOperatorsMeet(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	for name, where := range met {
+	for name, at := range all {
 		shown := strings.Replace(name, "leasestore.", "lease.", 1) // where users have the errors of stores
 		if shown == name {
 			continue
 		}
-		if met[shown] == "" {
-			t.Errorf("%s of %s has no name in package lease", name, where)
+		if all[shown].where == "" {
+			t.Errorf("%s of %s has no name in package lease", name, at.where)
 		}
-		delete(met, name)
+		all[shown] = met{all[shown].where, at.text}
+		delete(all, name)
 	}
-	return met
+	return all
+}
+
+// textOf returns the text of a declared error that errors.New makes, or "".
+func textOf(n ast.Node) string {
+	spec, ok := n.(*ast.ValueSpec)
+	if !ok || len(spec.Values) != 1 {
+		return ""
+	}
+	call, ok := spec.Values[0].(*ast.CallExpr)
+	if !ok || len(call.Args) != 1 {
+		return ""
+	}
+	literal, ok := call.Args[0].(*ast.BasicLit)
+	if !ok {
+		return ""
+	}
+	text, _ := strconv.Unquote(literal.Value) // the parser has accepted it
+	return text
 }
 
 // metAt returns what a node declares or logs, or nothing.

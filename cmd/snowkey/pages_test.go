@@ -27,7 +27,7 @@ import (
 
 // The pages for people who have a database and no Go. Whatever they show is run, or the test
 // fails: a new block of sh or sql needs no entry here, and a block of another language does.
-var pages = []string{"operations.md", "reading.md"}
+var pages = []string{"operations.md", "errors.md", "logs.md", "reading.md"}
 
 // A step is what a page shows to be run: a block of sh or sql, or code in a line that begins as
 // one.

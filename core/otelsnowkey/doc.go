@@ -48,7 +48,7 @@
 //
 // Prometheus writes snowkey.lease.remaining as snowkey_lease_remaining_seconds and
 // snowkey.lease.losses as snowkey_lease_losses_total. A dashboard for Grafana and alert rules are in
-// docs/monitoring, and docs/operations.md says what each alert means.
+// docs/monitoring, and docs/logs.md says what each alert means.
 //
 // This package is experimental.
 package otelsnowkey

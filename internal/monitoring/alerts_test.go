@@ -69,7 +69,7 @@ func TestEveryAlertNamesWhatPrometheusShows(t *testing.T) {
 }
 
 func TestEveryAlertHasItsParagraphAndEveryParagraphItsAlert(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/logs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestEveryAlertHasItsParagraphAndEveryParagraphItsAlert(t *testing.T) {
 		want[a.Alert] = a.Labels["severity"]
 	}
 	if !maps.Equal(found, want) {
-		t.Errorf("docs/operations.md has paragraphs of the alerts\n%v\nwant\n%v", found, want)
+		t.Errorf("docs/logs.md has paragraphs of the alerts\n%v\nwant\n%v", found, want)
 	}
 }
 

@@ -95,7 +95,7 @@ func TestThePageSelectsByTheKeys(t *testing.T) {
 }
 
 func TestThePagePublishesWhatToWatch(t *testing.T) {
-	setting, blocks := goOf(t, "operations.md", "What to watch")
+	setting, blocks := goOf(t, "logs.md", "What to watch")
 	dsn, _ := servertest.StartPostgreSQL(t)
 	statements := `
 	db, err := sql.Open("pgx", os.Args[1])
