@@ -79,7 +79,10 @@ type examination struct {
 }
 
 // A keyColumn is a column of keys, with names as they are given.
-type keyColumn struct{ name, table, column string }
+type keyColumn struct {
+	name, table, column string
+	guessed             bool // by its name, which may mislead
+}
 
 func (c keyColumn) String() string { return c.name }
 
@@ -104,14 +107,14 @@ func (e *examination) read(args []string) error {
 			continue
 		}
 		if kind == "" && tableName.MatchString(column) {
-			e.columns = append(e.columns, keyColumn{column, column, ""}) // which its primary key names
+			e.columns = append(e.columns, keyColumn{name: column, table: column}) // which its primary key names
 			continue
 		}
 		if !columnName.MatchString(column) {
 			return usagef("%.64q: want a column such as orders.id, segment:tickets=tickets.id, serial:invoices=invoices.number, or a key", arg)
 		}
 		dot := strings.LastIndexByte(column, '.')
-		c := keyColumn{column, column[:dot], column[dot+1:]}
+		c := keyColumn{name: column, table: column[:dot], column: column[dot+1:]}
 		if kind == "" {
 			e.columns = append(e.columns, c)
 		} else {

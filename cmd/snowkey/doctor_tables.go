@@ -188,7 +188,7 @@ func (e *examination) everyKey(ctx context.Context) error {
 		}
 	}
 	for _, c := range named {
-		c.name += ", which is named like a reference"
+		c.name, c.guessed = c.name+", which is named like a reference", true
 		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn); err != nil {
 			return err
 		}
@@ -248,7 +248,9 @@ func (e *examination) typeOf(ctx context.Context, c keyColumn, problems ...schem
 		case schemacheck.MissingTable, schemacheck.MissingColumn, schemacheck.WrongType:
 			s, usable = sick, false
 		case schemacheck.NarrowColumn:
-			s = sick
+			if !c.guessed {
+				s = sick
+			}
 		case schemacheck.NoRowID, schemacheck.ExpressionIndex, schemacheck.Sign: // as GORM makes columns of uint
 			s = note
 		}

@@ -514,6 +514,9 @@ func TestDoctorFindsEveryNarrowKeyAndWhatRefersToIt(t *testing.T) {
 				if f.Severity != "note" || strings.HasPrefix(f.Where, "tables") {
 					found[f.Where+": "+f.Reason] = true
 				}
+				if strings.Contains(f.Where, "named like") && f.Severity != "warning" {
+					t.Errorf("doctor -all = %s; want a warning, because the name may mislead", line)
+				}
 				if _, sql, ok := strings.Cut(f.Mend, "\n  "); ok && statements == "" && f.Severity != "note" {
 					statements = sql
 				}
