@@ -33,12 +33,16 @@ type fetcher struct {
 
 	failures int // in a row
 	retry    time.Time
+	random   func(time.Duration) time.Duration // up to a time, for pauses
 
 	databases []Database // after the last fetch, if there are several
 }
 
+// luck returns what draws the pauses of one fetcher. Tests replace it, so that they can be played again.
+var luck = func() func(time.Duration) time.Duration { return rand.N[time.Duration] }
+
 func newFetcher(a *Allocator) *fetcher {
-	f := &fetcher{a: a, at: a.tail, step: a.config.Step, most: a.config.MaxStep}
+	f := &fetcher{a: a, at: a.tail, step: a.config.Step, most: a.config.MaxStep, random: luck()}
 	switch {
 	case a.config.Hold < 0:
 		f.rule = none{}
@@ -265,6 +269,6 @@ func (f *fetcher) settle(now time.Time, err error, count int64, wanted bool) (fi
 	}
 	pause := min(firstRetry<<min(f.failures, 10), lastRetry)
 	f.failures++
-	f.retry = now.Add(pause/2 + rand.N(pause)) // 0.5 to 1.5 times
+	f.retry = now.Add(pause/2 + f.random(pause)) // 0.5 to 1.5 times
 	return false
 }
