@@ -67,8 +67,6 @@ type traits struct {
 	partial bool
 	// nameIsText: a quoted name of no column is taken for a text.
 	nameIsText bool
-	// continues: the transaction goes on after an error in a statement.
-	continues bool
 	// badIsUnsent: a driver that reports a bad connection has sent nothing on it, as
 	// database/sql requires.
 	badIsUnsent bool
@@ -87,7 +85,7 @@ type traits struct {
 var allTraits = [...]traits{
 	{
 		Dialect: SQLite, maxBinds: 32766, binds: 300, bytes: 1 << 20,
-		prepares: true, uninterrupted: true, partial: true, nameIsText: true, continues: true,
+		prepares: true, uninterrupted: true, partial: true, nameIsText: true,
 	},
 	{
 		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
@@ -95,7 +93,7 @@ var allTraits = [...]traits{
 	},
 	{
 		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,
-		prepares: true, inlines: true, continues: true, badIsUnsent: true, onDuplicateKey: true, forUpdate: " FOR UPDATE",
+		prepares: true, inlines: true, badIsUnsent: true, onDuplicateKey: true, forUpdate: " FOR UPDATE",
 	},
 }
 

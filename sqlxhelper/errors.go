@@ -94,9 +94,10 @@ func (e *RowError) Unwrap() error { return e.Err }
 // and foreign keys are assigned by then and stay set. The rows are not stored. Err is the error
 // of the database, its driver, the context or the Value method of a field.
 //
-// The row at fault is known if the statement had no other row, if parts of the statement are
-// sent again, in a transaction or savepoint that is rolled back, and the row is refused by
-// itself, or if PostgreSQL refuses a line of a COPY or a value that cannot be bound. Errors
+// The row at fault is known if the statement had no other row, if PostgreSQL refuses a line of a
+// COPY or a value that cannot be bound, and on SQLite, where parts of the statement are sent again
+// in the transaction that is rolled back, and the row is refused by itself. For others see what Err
+// says of the index and its values. Errors
 // that no row causes, such as a full disk, a database that takes no writes, a cancelled
 // statement and a lost connection, name none.
 type InsertError struct {

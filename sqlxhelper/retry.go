@@ -34,7 +34,7 @@ func (w *writer) retryStale(ctx context.Context, send func() error) error {
 func (w *writer) restart(err error) {
 	w.restoreKeys()
 	w.learn(err)
-	w.stale, w.readings, w.failed, w.tables = false, nil, nil, nil
+	w.stale, w.readings, w.tables = false, nil, nil
 	for i := range w.loads {
 		w.loads[i].affected = 0
 	}

@@ -17,9 +17,6 @@ const (
 	sequenceSavepoint = "snowkey_sequence"
 )
 
-// errUndo has a savepoint rolled back.
-var errUndo = errors.New("undo")
-
 // inSavepoint runs fn under a savepoint of tx with this name. If fn fails or panics, tx is as
 // if fn had not run, or the error matches ErrTxBroken.
 //

@@ -112,7 +112,7 @@ func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error
 	return n, result, err
 }
 
-// check leaves the row to prove.
+// check names no row, because the server has named none.
 func (u *unnest) check(_ context.Context, _ session, err error) error { return err }
 
 // unnestText returns the statement. The calls are in the select list, where they advance

@@ -29,7 +29,6 @@ type writer struct {
 	fullChunk *fullChunk
 	tables    map[string]*pgtext.Table // read by describe
 	done      int                      // rows that were sent
-	failed    *load                    // the load of the statement that failed, or nil
 	stale     bool                     // a look-up failed on a stale plan, see write
 }
 
@@ -96,16 +95,12 @@ func (w *writer) write(ctx context.Context, c conn) error {
 	return nil
 }
 
-// transact sends all rows under a savepoint or in a transaction, and finds the row that is to
-// blame for an error.
+// transact sends all rows under a savepoint or in a transaction.
 func (w *writer) transact(ctx context.Context, c conn) error {
 	err := w.send(ctx, c)
 	if pgtext.Altered(err) {
 		w.stale = true
 		return fmt.Errorf("%w: %w", ErrTableChanged, err)
-	}
-	if err != nil {
-		err = w.prove(ctx, c, err)
 	}
 	return err
 }
@@ -128,7 +123,7 @@ func (w *writer) send(ctx context.Context, c conn) error {
 	}
 	if w.sendsAlone(c) {
 		if err := w.insertAll(ctx, session{&single{w, c}, false, outcome.CancelsAll}); !errors.Is(err, errSeveral) {
-			return w.narrowAlone(ctx, c, err)
+			return err
 		}
 	}
 	t := outcome.Transaction{Database: w.database(c), Note: w.note}

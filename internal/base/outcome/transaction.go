@@ -128,12 +128,3 @@ func (t *Transaction) attempt(ctx context.Context, fn func(Tx) error) (o End, to
 	}
 	return o, 0, &commitError{WithCause(ctx, err), t.Database}
 }
-
-// Undone runs fn in a transaction that is rolled back.
-func (d *Database) Undone(ctx context.Context, fn func(Tx)) {
-	t := Transaction{Database: d}
-	_, _, _ = t.attempt(ctx, func(tx Tx) error { fn(tx); return errUndo })
-}
-
-// errUndo has a transaction rolled back.
-var errUndo = errors.New("undo")

@@ -278,7 +278,7 @@ func (d Database) unsignedValue(t *testing.T) {
 		rows[n-1].N = 1 << 63
 		err := sqlxhelper.New(NewCounter(0)).InsertMany(ctx, d.DB, "unsigneds", rows)
 		var e *sqlxhelper.InsertError
-		if !errors.As(err, &e) || e.Row != n-1 && (e.Row >= 0 || toldWhere(err)) {
+		if !errors.As(err, &e) || e.Row != n-1 && (e.Row >= 0 || n == 1 || d.Dialect != sqlxhelper.MySQL && toldWhere(err)) {
 			t.Errorf("InsertMany(%d rows, 1<<63 in the last) = %v; want an InsertError about it", n, err)
 		}
 		d.wantCount(t, "unsigneds", 0)

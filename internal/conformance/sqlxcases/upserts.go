@@ -343,8 +343,8 @@ func (d Database) upsertOtherIndex(t *testing.T) {
 				t.Errorf("InsertMany(code of another) = %v; want %v", err, want)
 			}
 			var at *sqlxhelper.InsertError
-			if !errors.As(err, &at) || at.Row != 1 {
-				t.Errorf("InsertMany(code of another) = %+v; want an InsertError for row 1", at)
+			if !errors.As(err, &at) || at.Row != 1 && (at.Row != -1 || d.Dialect == sqlxhelper.SQLite) {
+				t.Errorf("InsertMany(code of another) = %+v; want an InsertError for row 1, or on a server for none", at)
 			}
 			if got, want := keysOf(rows), []types.Snowflake{1001, 1002}; !slices.Equal(got, want) {
 				t.Errorf("keys = %v; want %v", got, want)
