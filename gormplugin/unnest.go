@@ -2,7 +2,6 @@ package gormplugin
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"reflect"
@@ -87,16 +86,11 @@ func (u *unnest) write(stmt *gorm.Statement, values clause.Values) bool {
 		return false
 	}
 	stmt.WriteQuoted(values.Columns)
-	names := make([]string, len(arrays))
-	// The calls are in the select list, where they advance together. After FROM, each would
-	// first be materialized.
-	for i, array := range arrays {
-		names[i] = values.Columns[i].Name
-		stmt.SQL.WriteString([...]string{" SELECT unnest(", ", unnest("}[min(i, 1)])
-		stmt.AddVar(stmt, array)
-		stmt.SQL.WriteString("::" + table.Columns[names[i]].Name + "[])")
+	names := make([]string, len(values.Columns))
+	for i, c := range values.Columns {
+		names[i] = c.Name
 	}
-	stmt.SQL.WriteString(" WHERE " + table.Guard(name, names))
+	table.WriteUnnest(&stmt.SQL, name, names, func(i int) { stmt.AddVar(stmt, arrays[i]) })
 	return true
 }
 
@@ -177,7 +171,7 @@ func arrays(t *pgtext.Table, stmt *gorm.Statement, values clause.Values) ([]stri
 	arrays := make([]string, len(values.Columns))
 	var b []byte
 	for i, c := range values.Columns {
-		e := element{stmt: stmt, column: t.Columns[c.Name].Type, format: t.Array()}
+		e := element{stmt: stmt, encoder: pgtext.Encoder{Type: t.Columns[c.Name].Type, Format: t.Array()}}
 		b = b[:0]
 		for _, row := range values.Values {
 			ok := i < len(row) && len(b) < maxArray
@@ -194,77 +188,47 @@ func arrays(t *pgtext.Table, stmt *gorm.Statement, values clause.Values) ([]stri
 	return arrays, true
 }
 
-// An element writes the values of one column. It remembers the type of the last value,
-// because most columns have values of one type.
+// An element writes the values of one column. It remembers the type of the last value.
 type element struct {
-	stmt   *gorm.Statement
-	column pgtext.Type
-	format pgtext.Format
-
+	stmt    *gorm.Statement
+	encoder pgtext.Encoder
 	last    reflect.Type
-	kind    pgtext.Kind
-	pointer bool
-	plain   bool // a type of driver.Value
-	// inner writes the value that a gorm.Valuer returns.
-	inner *element
+	own     bool     // an expression of GORM
+	inner   *element // writes the value that a gorm.Valuer returns
 }
 
 // append appends v. It reports false if v has to be sent in VALUES.
 func (e *element) append(b []byte, v any) (_ []byte, ok bool) {
-	if v == nil {
-		return pgtext.AppendNull(b, e.format), true
-	}
 	if t := reflect.TypeOf(v); t != e.last {
 		e.learn(t, v)
 	}
 	switch {
+	case e.own:
+		return b, false
 	case e.inner != nil:
 		return e.appendValuer(b, v)
-	case e.plain:
-		return e.column.AppendValue(b, v, e.format)
-	case e.kind == pgtext.ValueKind:
-		value, err := pgtext.Value(v.(driver.Valuer))
-		text, isText := value.(string)
-		if err != nil || isText && !e.column.TakesParsed(text) {
-			return b, false // the driver decides, and has the same error
-		}
-		return e.column.AppendValue(b, value, e.format)
-	case !e.column.Takes(e.kind):
-		return b, false
+	default:
+		return e.encoder.Append(b, v)
 	}
-	f := reflect.ValueOf(v)
-	if e.pointer {
-		if f.IsNil() {
-			return pgtext.AppendNull(b, e.format), true
-		}
-		f = f.Elem()
-	}
-	return e.column.AppendField(b, e.kind, f, e.format)
 }
 
 // learn finds out how to write values of type t, such as v. It tests the interfaces in the
 // order in which GORM does.
 func (e *element) learn(t reflect.Type, v any) {
-	*e = element{stmt: e.stmt, column: e.column, format: e.format, last: t}
+	e.last, e.own, e.inner = t, false, nil
 	switch v.(type) {
-	case int64, int, float64, bool, string, []byte, time.Time:
-		e.plain = true
+	case int64, int, float64, bool, string, []byte, time.Time, nil:
 	case gorm.Valuer:
-		e.inner = &element{stmt: e.stmt, column: e.column, format: e.format}
+		e.inner = &element{stmt: e.stmt, encoder: e.encoder}
 	case clause.Interface, clause.Expression:
-	case driver.Valuer:
-		e.kind, _ = pgtext.KindOf(t)
-	default:
-		if e.kind, e.pointer = pgtext.KindOf(t); e.kind == pgtext.ValueKind {
-			e.kind = 0 // only the pointer is a driver.Valuer
-		}
+		e.own = true
 	}
 }
 
 // appendValuer appends the value of a gorm.Valuer whose expression is a single parameter.
 func (e *element) appendValuer(b []byte, v any) (_ []byte, ok bool) {
 	if f := reflect.ValueOf(v); f.Kind() == reflect.Pointer && f.IsNil() {
-		return pgtext.AppendNull(b, e.format), true
+		return e.encoder.Append(b, nil)
 	}
 	expr := v.(gorm.Valuer).GormValue(e.stmt.Context, e.stmt.DB)
 	if expr.SQL != "?" || len(expr.Vars) != 1 {

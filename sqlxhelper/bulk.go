@@ -67,14 +67,7 @@ func (e *encoder) append(b []byte, l *load, row int, f pgtext.Format) (_ []byte,
 		}
 		return e.typ.AppendValue(b, v, f)
 	}
-	v := e.in(l.rows[row])
-	if e.pointer {
-		if v.IsNil() {
-			return pgtext.AppendNull(b, f), true
-		}
-		v = v.Elem()
-	}
-	return e.typ.AppendField(b, e.kind, v, f)
+	return e.typ.AppendField(b, e.kind, e.in(l.rows[row]), f)
 }
 
 // describe reads the tables that get many rows, before anything is sent. On a pool it runs

@@ -55,7 +55,6 @@ type column struct {
 	byAddress bool
 	native    bool        // see pgtext.IsNative
 	kind      pgtext.Kind // of its values, for PostgreSQL
-	pointer   bool        // its values are behind a pointer
 	hold      hold        // how InsertSeq keeps its values
 	slot      int         // of a value held by its argument, among those of a row
 }
@@ -304,7 +303,7 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 		return c, problem
 	}
 	c = column{name: info.Name, typ: f.Type, plain: plainKind(f.Type), key: keytype.FieldOf(f.Type, 0)}
-	c.kind, c.pointer = pgtext.KindOf(f.Type)
+	c.kind, _ = pgtext.KindOf(f.Type)
 	if pgtext.IsValuer(f.Type) {
 		c.valuer, c.byAddress = true, !f.Type.Implements(valuerType)
 		c.native = pgtext.IsNative(f.Type)

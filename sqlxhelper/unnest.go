@@ -115,15 +115,15 @@ func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error
 // check names no row, because the server has named none.
 func (u *unnest) check(_ context.Context, _ session, err error) error { return err }
 
-// unnestText returns the statement. The calls are in the select list, where they advance
-// together, row by row; after FROM each would first be written to a table of its own, which
-// takes a fifth more time. Arrays of different lengths would silently be filled up with NULLs;
-// append makes them equal. The types are those of an earlier call, which the guard makes certain.
+// unnestText returns the statement. The types are those of an earlier call, which the guard makes
+// certain.
 func unnestText(l *load, encoders []encoder, t *pgtext.Table) string {
-	calls, names := make([]string, len(encoders)), make([]string, len(encoders))
+	names := make([]string, len(encoders))
 	for i := range encoders {
 		names[i] = encoders[i].name
-		calls[i] = "unnest($" + strconv.Itoa(i+1) + "::" + t.Columns[names[i]].Name + "[])"
 	}
-	return l.head + " SELECT " + strings.Join(calls, ", ") + " WHERE " + t.Guard(PostgreSQL.Quote(l.name), names) + l.tail
+	var b strings.Builder
+	b.WriteString(l.head)
+	t.WriteUnnest(&b, PostgreSQL.Quote(l.name), names, func(i int) { b.WriteString("$" + strconv.Itoa(i+1)) })
+	return b.String() + l.tail
 }

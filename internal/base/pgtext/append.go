@@ -32,9 +32,15 @@ const (
 // inArray reports whether f is the text of an array.
 func (f Format) inArray() bool { return f == Array || f == ArrayOfNanos }
 
-// AppendField appends the value v of a struct's field, whose kind is k, which t takes. v is
-// addressable and not a pointer. If ok is false, b may have grown.
+// AppendField appends v, whose kind is k, which t takes, or what it points to. A time is a field or
+// behind a pointer, and so addressable. If ok is false, b may have grown.
 func (t Type) AppendField(b []byte, k Kind, v reflect.Value, f Format) (_ []byte, ok bool) {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return AppendNull(b, f), true
+		}
+		v = v.Elem()
+	}
 	switch k {
 	case intKind:
 		return appendInt(b, t, v.Int(), f)
