@@ -117,10 +117,12 @@ func (u *upsert) explained(err error) error {
 	return err
 }
 
-func (u *upsert) names() string {
+func (u *upsert) names() string { return strings.Join(u.columns(), ", ") }
+
+func (u *upsert) columns() []string {
 	names := make([]string, len(u.target))
 	for i, c := range u.target {
 		names[i] = c.name
 	}
-	return strings.Join(names, ", ")
+	return names
 }

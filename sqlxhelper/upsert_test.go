@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,31 +30,47 @@ var upsertText = map[sqlxhelper.Dialect]upsertTexts{
 		`INSERT INTO "t" ("id", "k", "n") VALUES (?, ?, ?), (?, ?, ?)`,
 		` ON CONFLICT ("k") DO NOTHING`,
 		` ON CONFLICT ("k") DO UPDATE SET "n" = excluded."n"`,
-		`SELECT "id" FROM "t" WHERE "id" IN (?)`,
-		`SELECT 0, "id" FROM "t" WHERE "k" = ? UNION ALL SELECT 1, "id" FROM "t" WHERE "k" = ?`,
+		`SELECT 0, 0, "id" FROM "t" WHERE "id" IN (?)`,
+		`SELECT 0, 1, "id" FROM "t" WHERE "k" = ? AND "k" = ? COLLATE BINARY UNION ALL SELECT 1, 1, "id" FROM "t" WHERE "k" = ? AND "k" = ? COLLATE BINARY`,
 	},
 	sqlxhelper.PostgreSQL: {
 		`INSERT INTO "t" ("id", "k", "n") VALUES ($1, $2, $3), ($4, $5, $6)`,
 		` ON CONFLICT ("k") DO NOTHING`,
 		` ON CONFLICT ("k") DO UPDATE SET "n" = excluded."n"`,
-		`SELECT "id" FROM "t" WHERE "id" IN ($1)`,
-		`SELECT 0, "id" FROM "t" WHERE "k" = $1 UNION ALL SELECT 1, "id" FROM "t" WHERE "k" = $2`,
+		`SELECT 0, 0, CAST("id" AS text) FROM "t" WHERE "id" IN ($1)`,
+		`SELECT 0, 1, CAST("id" AS text) FROM "t" WHERE "k" = $1 AND CAST("k" AS text) COLLATE "C" = CAST(COALESCE($2, "k") AS text)` +
+			` UNION ALL SELECT 1, 1, CAST("id" AS text) FROM "t" WHERE "k" = $3 AND CAST("k" AS text) COLLATE "C" = CAST(COALESCE($4, "k") AS text)`,
 	},
 	sqlxhelper.MySQL: {
 		"INSERT INTO `t` (`id`, `k`, `n`) VALUES (?, ?, ?), (?, ?, ?)",
 		" ON DUPLICATE KEY UPDATE `id` = IF(~0 + ((`k` = VALUES(`k`)) IS NOT TRUE), `id`, `id`)",
 		" ON DUPLICATE KEY UPDATE `id` = IF(~0 + ((`k` = VALUES(`k`)) IS NOT TRUE), `id`, `id`), `n` = VALUES(`n`)",
-		"SELECT `id` FROM `t` WHERE `id` IN (?)",
-		"(SELECT 0, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE) UNION ALL (SELECT 1, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE)",
+		"SELECT 0, 0, `id` FROM `t` WHERE `id` IN (?)",
+		"(SELECT 0, 1, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE) UNION ALL (SELECT 1, 1, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE)",
 	},
 }
 
+// ids are the answer to a look: keys, each after the number of its row.
 func ids(rows ...[]driver.Value) *sqlmock.Rows {
-	columns := []string{"id"}
-	if len(rows) > 0 && len(rows[0]) == 2 {
-		columns = []string{"i", "id"}
+	found := sqlmock.NewRows([]string{"i", "same", "id"})
+	for _, row := range rows {
+		i, id := driver.Value(0), row[len(row)-1]
+		if len(row) == 2 {
+			i = row[0]
+		}
+		found.AddRow(i, 1, id)
 	}
-	return sqlmock.NewRows(columns).AddRows(rows...)
+	return found
+}
+
+// asSent returns the arguments of a look: each value twice where it is compared as it was sent.
+func asSent(d sqlxhelper.Dialect, values ...driver.Value) (args []driver.Value) {
+	for _, v := range values {
+		if args = append(args, v); d != sqlxhelper.MySQL {
+			args = append(args, v)
+		}
+	}
+	return args
 }
 
 func TestUpsertAsksForTheStoredRows(t *testing.T) {
@@ -69,7 +86,7 @@ func TestUpsertAsksForTheStoredRows(t *testing.T) {
 			mock.ExpectExec(text.insert+tail).WithArgs(1, "a", 4, 50, "b", 5).WillReturnResult(done(3))
 			mock.ExpectQuery(text.byKey).WithArgs(1).WillReturnRows(ids())
 			describes(mock, d)
-			mock.ExpectQuery(text.byTarget).WithArgs("a", "b").WillReturnRows(ids([]driver.Value{1, 50}, []driver.Value{0, 70}))
+			mock.ExpectQuery(text.byTarget).WithArgs(asSent(d, "a", "b")...).WillReturnRows(ids([]driver.Value{1, 50}, []driver.Value{0, 70}))
 			mock.ExpectCommit()
 			rows := []triple{{K: "a", N: 4}, {ID: 50, K: "b", N: 5}}
 			err := newHelper(d).With(sqlxhelper.ConflictTarget("k"), option).InsertMany(ctx, db, "t", rows)
@@ -88,7 +105,7 @@ func TestUpsertBelievesACountOnlyOfIgnoredRowsAndNeverOnMySQL(t *testing.T) {
 		if d == sqlxhelper.MySQL {
 			mock.ExpectQuery(text.byKey).WillReturnRows(ids([]driver.Value{1}))
 			describes(mock, d)
-			mock.ExpectQuery("(SELECT 0, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE)").WithArgs("b").WillReturnRows(ids([]driver.Value{0, 50}))
+			mock.ExpectQuery("(SELECT 0, 1, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE)").WithArgs("b").WillReturnRows(ids([]driver.Value{0, 50}))
 		}
 		mock.ExpectCommit()
 		rows := []triple{{K: "a"}, {ID: 50, K: "b"}}
@@ -147,10 +164,12 @@ func TestKeyOfTheCallerIsLookedUpLast(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
 	mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 51}))
-	mock.ExpectQuery("SELECT attname, pg_catalog.format_type(atttypid, atttypmod), NULL FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass($1) AND attnum > 0").
-		WithArgs(`"t"`).WillReturnRows(sqlmock.NewRows([]string{"attname", "format_type", "?column?"}).AddRow("id", "bigint", nil).AddRow("k", "numeric(10,2)", nil))
-	mock.ExpectQuery(`SELECT 0, "id" FROM "t" WHERE "k" = CAST($1 AS numeric(10,2))`).WithArgs("b").WillReturnRows(ids())
-	mock.ExpectQuery(text.byKey).WithArgs(51).WillReturnRows(ids([]driver.Value{51}))
+	columns := []string{"index", "column", "collation", "prefix", "type", "condition", "not null", "hidden", "nulls equal", "alone", "tidb"}
+	mock.ExpectQuery("SELECT c.relname, …").WithArgs(`"t"`).WillReturnRows(sqlmock.NewRows(columns).
+		AddRow("t_pkey", "id", "", 0, "bigint", "", false, false, false, true, false).
+		AddRow("t_k", "k", "", 0, "numeric(10,2)", "", false, false, false, true, false))
+	mock.ExpectQuery(`SELECT 0, 1, CAST("id" AS text) FROM ONLY "t" WHERE "k" = CAST($1 AS numeric(10,2))`).WithArgs("b").WillReturnRows(ids())
+	mock.ExpectQuery(`SELECT 0, 0, CAST("id" AS text) FROM ONLY "t" WHERE "id" IN ($1)`).WithArgs(51).WillReturnRows(ids([]driver.Value{51}))
 	mock.ExpectCommit()
 	rows := []triple{{ID: 50, K: "a"}, {ID: 51, K: "b"}}
 	err := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.OnConflictDoNothing("k")).InsertMany(ctx, db, "t", rows)
@@ -159,38 +178,30 @@ func TestKeyOfTheCallerIsLookedUpLast(t *testing.T) {
 	}
 }
 
-// lookup is the statement that looks n rows up by k on SQLite.
-func lookup(n int) string {
-	var parts []string
-	for i := range n {
-		parts = append(parts, `SELECT `+types.Snowflake(i).String()+`, "id" FROM "t" WHERE "k" = ?`)
-	}
-	return strings.Join(parts, " UNION ALL ")
-}
-
-// 148 keys are filled up to 256; 148 lookups are 128, and 20 filled up to 32.
+// 148 keys, which do not follow each other, are filled up to 256; 148 lookups are 128, and 20 filled up to 32.
 func TestLookupsHaveFewTexts(t *testing.T) {
 	db, mock := newMock(t)
 	mock.ExpectBegin()
-	for _, n := range []int{100, 48} {
-		insert := `INSERT INTO "t" ("id", "k", "n") VALUES ` + strings.Repeat("(?, ?, ?), ", n-1) + "(?, ?, ?)"
-		mock.ExpectExec(insert + upsertText[sqlxhelper.SQLite].nothing).WillReturnResult(done(0))
-	}
-	mock.ExpectQuery(`SELECT "id" FROM "t" WHERE "id" IN (?` + strings.Repeat(", ?", 255) + ")").WillReturnRows(ids())
+	mock.ExpectExec("INSERT INTO `t` (`id`, `k`, `n`) VALUES " + strings.Repeat("(?, ?, ?), ", 147) + "(?, ?, ?)" + upsertText[sqlxhelper.MySQL].nothing).WillReturnResult(done(1))
+	mock.ExpectQuery("SELECT 0, 0, `id` FROM `t` WHERE `id` IN (?" + strings.Repeat(", ?", 255) + ")").WillReturnRows(ids())
+	describes(mock, sqlxhelper.MySQL)
 	for _, n := range []int{128, 32} {
 		first, last := 7000, 7127
 		if n == 32 {
 			first, last = 5000, 5019
 		}
-		found := ids([]driver.Value{0, first})
-		for i := 1; i < n; i++ {
-			found.AddRow(i, min(first+i, last)) // the last row is asked for again
+		found, parts := ids([]driver.Value{0, first}), make([]string, n)
+		for i := range n {
+			parts[i] = fmt.Sprintf("(SELECT %d, 1, `id` FROM `t` WHERE `k` = LEFT(CONVERT(? USING utf8mb4), 20) COLLATE utf8mb4_bin FOR UPDATE)", i)
+			found.AddRow(i, 1, min(first+i, last)) // the last row is asked for again
 		}
-		mock.ExpectQuery(lookup(n)).WillReturnRows(found)
+		mock.ExpectQuery(strings.Join(parts, " UNION ALL ")).WillReturnRows(found)
 	}
 	mock.ExpectCommit()
-	rows := make([]triple, 148)
-	err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.OnConflictDoNothing("k")).InsertMany(ctx, db, "t", rows)
+	rows, last := make([]triple, 148), types.Snowflake(0)
+	gaps := sqlxhelper.SourceFunc(func(context.Context) (types.Snowflake, error) { last += 2; return last, nil })
+	h := sqlxhelper.New(gaps, sqlxhelper.WithDialect(sqlxhelper.MySQL), sqlxhelper.OnConflictDoNothing("k"))
+	err := h.InsertMany(ctx, db, "t", rows)
 	if err != nil || rows[0].ID != 7000 || rows[127].ID != 7127 || rows[128].ID != 5000 || rows[147].ID != 5019 {
 		t.Errorf("InsertMany() = %v, keys %d … %d, %d … %d; want nil, 7000 … 7127, 5000 … 5019", err, rows[0].ID, rows[127].ID, rows[128].ID, rows[147].ID)
 	}
@@ -246,8 +257,7 @@ func TestKeysAreThoseOfBeforeIfTheCommitFails(t *testing.T) {
 	text := upsertText[sqlxhelper.PostgreSQL]
 	db, mock := newMock(t)
 	mock.ExpectBegin()
-	mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
-	mock.ExpectQuery(text.byKey).WillReturnRows(ids())
+	mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0)) // and so no fresh key is there
 	mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 70}, []driver.Value{1, 71}))
 	mock.ExpectQuery(`SELECT "id", "n" FROM "t" WHERE "id" IN ($1, $2)`).WithArgs(70, 71).
 		WillReturnRows(sqlmock.NewRows([]string{"id", "n"}).AddRow(71, 8).AddRow(70, 9))
@@ -301,6 +311,27 @@ func TestRowThatATriggerDropsIsUnresolved(t *testing.T) {
 				t.Errorf("InsertMany(row that is dropped) = %v; want ErrUnresolved", err)
 			}
 			wantRows(t, db, "t", 0)
+		}
+	}
+}
+
+// The column takes "ADA" for "ada", and the index, by which rows are met, for "ADA ".
+func TestRowThatOnlyTheColumnTakesForEqualIsNotMet(t *testing.T) {
+	for _, n := range []int{1, 30} { // which are listed
+		db := openSQLite(t)
+		execAll(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, k TEXT COLLATE NOCASE, n INTEGER)", "CREATE UNIQUE INDEX t_k ON t (k COLLATE RTRIM)",
+			"INSERT INTO t (id, k) VALUES (70, 'ada'), (71, 'ADA ')")
+		rows := make([]triple, n)
+		for i := range rows {
+			rows[i].K = "ADA"
+		}
+		if err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.OnConflictDoNothing("k")).InsertMany(ctx, db, "t", rows); err != nil {
+			t.Fatalf("InsertMany(%d rows) = %v; want nil", n, err)
+		}
+		for i := range rows {
+			if rows[i].ID != 71 {
+				t.Fatalf("key of row %d of %d = %d; want 71", i, n, rows[i].ID)
+			}
 		}
 	}
 }

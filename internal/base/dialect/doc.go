@@ -35,7 +35,7 @@
 //     core/serial/sqlserial/counter.go: the tables, how a statement returns the number that it took,
 //     whether a number out of range is stored as another
 //   - sqlxhelper/dialect.go: names of drivers, whether to prepare, and other traits
-//   - sqlxhelper/lookup.go: how the rows of an upsert are found
+//   - internal/base/readback/database.go: how the rows that an upsert met are found
 //   - sqlxhelper/intx.go, sqlxhelper/conn.go: what a driver does when the server is silent or a
 //     connection ends, whether a transaction is open
 //   - internal/base/outcome/database.go, internal/base/outcome/settle.go,

@@ -1,0 +1,283 @@
+package readback
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/pgtext"
+)
+
+// A database holds everything in which looks differ between the databases. The zero value is
+// another database, of which the package asks no catalog.
+type database struct {
+	// exact is the condition that the column "@" has the very value "?", which the two are by the
+	// rules of any column and index then. "": values are not compared as they were sent.
+	exact string
+
+	everyKey    bool // an upsert meets rows by every unique key, whatever target it names
+	ignoresCase bool // in the names of columns
+	nullsEqual  bool // in some unique keys NULL equals NULL
+	inherits    bool // a SELECT also reads the tables that inherit from the one it names
+	castsResult bool // results are cast, so that a prepared query outlives a change of type
+	forcesIndex bool // a look compares by the column's collation
+	locks       bool // a look locks, because a plain SELECT may read an old snapshot
+
+	// uniques asks the catalog for the columns of the unique keys of a table: index, column,
+	// collation, length of the prefix, type, condition, whether the column is NOT NULL, whether
+	// the key is hidden, whether NULL equals NULL, whether the table stands alone, and whether the
+	// server is TiDB. args returns its parameters.
+	uniques string
+	args    func(t TableName) []any
+	// condition returns the condition of a partial unique key from what uniques returns for it. If
+	// nil, the two are the same.
+	condition func(text string) string
+	// describe asks for the columns of a table of which the catalog lists no unique key, or not
+	// that of the target, see finder.describe. It may be nil.
+	describe func(q *Text, t TableName)
+	// hides asks whether row level security is active. "": there is none.
+	hides string
+
+	// joined writes the tables of a join of rows with the table. If nil, rows are not joined.
+	joined func(l *look)
+	// stores says which values a column stores unchanged, so that they can be listed. If nil, it
+	// stores none so.
+	stores func(c *Column) plainness
+	// sends reports whether the driver sends v as database/sql would. If nil, it does.
+	sends func(v any) bool
+	// listSize is how many values a list has, and listed writes the tables and the condition of
+	// the query for them. With listPlaces the query returns the place of each value that it finds
+	// a row for.
+	listSize   int
+	listed     func(l *list, values []any)
+	listPlaces bool
+}
+
+var databases = map[dialect.Dialect]*database{dialect.SQLite: &sqlite, dialect.PostgreSQL: &postgreSQL, dialect.MySQL: &mySQL}
+
+func databaseOf(d dialect.Dialect) *database {
+	if known := databases[d]; known != nil {
+		return known
+	}
+	return &database{}
+}
+
+// same reports whether two names are of one column.
+func (d *database) same(name, other string) bool {
+	return name == other || d.ignoresCase && strings.EqualFold(name, other)
+}
+
+var sqlite = database{
+	exact:       "@ = ? AND @ = ? COLLATE BINARY",
+	ignoresCase: true,
+	uniques: `SELECT l.name, COALESCE(k.name, ''), '"' || k.coll || '"', 0, COALESCE((SELECT x.type FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid), ''),
+		CASE WHEN l.partial AND ? = 'main' THEN (SELECT m.sql FROM sqlite_master m WHERE m.type = 'index' AND m.name = l.name) ELSE '' END, false,
+		l.partial AND ? <> 'main' OR k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1), false, false, false
+		FROM pragma_index_list(?, ?) l CROSS JOIN pragma_index_xinfo(l.name, ?) k WHERE l."unique" AND k.key
+		ORDER BY l.seq, k.seqno`,
+	args: func(t TableName) []any {
+		if t.Schema == "" {
+			t.Schema = "main"
+		}
+		return []any{t.Name, t.Schema, t.Schema, t.Schema, t.Name, t.Schema, t.Name, t.Schema, t.Schema}
+	},
+	condition: func(text string) string { // from CREATE UNIQUE INDEX … WHERE …
+		words := Tokens(text)
+		where := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, "WHERE") })
+		return strings.Join(words[where+1:], "")
+	},
+	// The types of SQLite convert values, but in a comparison as in an insert.
+	joined:     func(l *look) { l.values(nil) },
+	stores:     func(*Column) plainness { return plainText | plainNumbers },
+	listSize:   valuesPerArray,
+	listed:     sqliteList,
+	listPlaces: true,
+}
+
+// sqliteList joins the values, sent as JSON, so that SQLite compares them by the rules of the
+// column and the texts need not come back.
+func sqliteList(l *list, values []any) {
+	// The plus takes value's affinity away, with which a number would equal no text. SQLite keeps
+	// to the order of a CROSS JOIN.
+	l.write(" FROM (SELECT key AS ", placeColumn, ", +value AS ", valueColumn, " FROM json_each(")
+	l.bind(jsonArray(values))
+	l.write(")) AS ", valuesName, " CROSS JOIN ", l.f.Table, " WHERE ")
+	l.comparedColumn()
+	l.write(" = ", valueColumn)
+}
+
+// jsonArray returns plain values as a JSON array.
+func jsonArray(values []any) string {
+	b := make([]byte, 0, 32*len(values))
+	for n, v := range values {
+		b = append(b, "[,"[min(n, 1)])
+		switch v := v.(type) {
+		case int64:
+			b = strconv.AppendInt(b, v, 10)
+		case string:
+			if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c == '"' || c == '\\' }) {
+				escaped, _ := json.Marshal(v) // of a string: no error
+				b = append(b, escaped...)
+			} else { // as nearly all are
+				b = append(append(append(b, '"'), v...), '"')
+			}
+		}
+	}
+	return string(append(b, ']'))
+}
+
+var postgreSQL = database{
+	// COALESCE gives the parameter the type of the column. Values of one text are one value, also
+	// where a collation takes different texts for equal.
+	exact:       `@ = ? AND CAST(@ AS text) COLLATE "C" = CAST(COALESCE(?, @) AS text)`,
+	nullsEqual:  true,
+	inherits:    true,
+	castsResult: true,
+	// DO NOTHING also meets rows by exclusion constraints, but not by deferred ones. A unique key
+	// of a table covers its partitions, and no other table that inherits from it.
+	uniques: `SELECT c.relname, COALESCE(a.attname, ''),
+		COALESCE((SELECT quote_ident(n.nspname) || '.' || quote_ident(o.collname) FROM pg_catalog.pg_collation o
+			JOIN pg_catalog.pg_namespace n ON n.oid = o.collnamespace WHERE o.oid = k.coll AND k.coll <> a.attcollation), ''),
+		0, COALESCE(format_type(a.atttypid, a.atttypmod), ''), COALESCE(pg_get_expr(i.indpred, i.indrelid), ''), false,
+		a.attname IS NULL OR a.attgenerated <> '' OR i.indisexclusion, COALESCE(to_jsonb(i)->>'indnullsnotdistinct' = 'true', false),
+		t.relkind <> 'p', false
+		FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+		CROSS JOIN LATERAL unnest(CAST(i.indkey AS int2[]), CAST(i.indcollation AS oid[])) WITH ORDINALITY AS k (num, coll, place)
+		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.num AND k.num <> 0
+		WHERE i.indrelid = to_regclass($1) AND (i.indisunique OR i.indisexclusion) AND i.indimmediate AND k.place <= i.indnkeyatts
+		ORDER BY c.oid, k.place`,
+	args:  func(t TableName) []any { return []any{t.Quoted} },
+	hides: "SELECT pg_catalog.row_security_active(CAST(pg_catalog.to_regclass($1) AS OID))",
+	describe: func(q *Text, t TableName) {
+		q.write("SELECT attname, format_type(atttypid, atttypmod), NULL, '' FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0")
+		q.Args = []any{t.Quoted}
+	},
+	joined: func(l *look) {
+		// A first row, which is filtered out again, gives the columns the types of the table. A
+		// parameter takes the type of the column above it, and is bound as in the insert.
+		l.values(func() {
+			l.write("(-1")
+			for _, name := range l.fields {
+				l.write(", (SELECT ", l.f.Quote(name), " FROM ", l.f.Table, " WHERE 1 = 0)")
+			}
+			l.write("), ")
+		})
+	},
+	stores: func(c *Column) plainness {
+		switch base, _, _ := strings.Cut(c.typ, "("); {
+		case strings.HasSuffix(c.typ, "[]"):
+			return 0
+		case base == "bigint" || base == "integer" || base == "smallint":
+			return plainNumbers
+		case base == "text" || base == "character varying":
+			return plainText
+		default:
+			return 0
+		}
+	},
+	sends: func(v any) bool { // pgx has its own ways for some types
+		k, _ := pgtext.KindOf(reflect.TypeOf(v))
+		return k != 0
+	},
+	listSize: valuesPerArray,
+	listed:   postgresList,
+}
+
+// postgresList sends the values as one array.
+func postgresList(l *list, values []any) {
+	l.write(" FROM ", l.f.only(), l.f.Table, " WHERE ")
+	l.comparedColumn()
+	array, typ, name := []byte(nil), pgtext.Text, "text"
+	if _, number := values[0].(int64); number {
+		typ, name = pgtext.Int8, "bigint"
+	}
+	for _, v := range values {
+		array, _ = typ.AppendValue(append(array, ','), v, pgtext.Array)
+	}
+	array[0] = '{'
+	l.write(" = ANY (CAST(")
+	l.bind(string(append(array, '}')))
+	l.write(" AS ", name, "[]))")
+}
+
+// indexedColumn is NULL if an index is on an expression, for which TiDB writes the text NULL.
+const indexedColumn = "NULLIF(s.column_name, IF(VERSION() LIKE '%TiDB%', 'NULL', ''))"
+
+// mySQL is MySQL, MariaDB and TiDB.
+var mySQL = database{
+	everyKey:    true,
+	ignoresCase: true,
+	forcesIndex: true,
+	locks:       true,
+	// Two views that are joined by the names of their tables are read whole.
+	uniques: `SELECT s.index_name, COALESCE(` + indexedColumn + `, ''),
+		COALESCE(c.collation_name, ''), COALESCE(s.sub_part, 0), c.column_type, '', c.is_nullable = 'NO',
+		` + indexedColumn + ` IS NULL OR COALESCE(c.generation_expression, '') <> '', false, false, VERSION() LIKE '%TiDB%'
+		FROM information_schema.statistics s CROSS JOIN information_schema.columns c
+		WHERE s.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND s.table_name = ? AND s.non_unique = 0
+		AND c.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND c.table_name = ?
+		AND (c.column_name = s.column_name OR ` + indexedColumn + ` IS NULL AND c.ordinal_position = 1)
+		ORDER BY s.index_name, s.seq_in_index`,
+	args:     func(t TableName) []any { return []any{t.Schema, t.Name, t.Schema, t.Name} },
+	describe: func(q *Text, t TableName) { q.write("SHOW FULL COLUMNS FROM ", t.Quoted) }, // which, unlike the catalog, shows temporary tables
+	joined:   mysqlUnion,
+	// A text that has to be converted to the character set of its column cannot use the index.
+	stores: func(c *Column) plainness {
+		switch base, _, _ := strings.Cut(c.typ, "("); {
+		case c.form.Whole:
+			return plainNumbers
+		case (base == "char" || base == "varchar") && strings.HasPrefix(c.Collate, "utf8mb4_"):
+			return plainText
+		default:
+			return 0
+		}
+	},
+	listSize: valuesPerIn,
+	listed: func(l *list, values []any) {
+		l.write(" FROM ", l.f.Table)
+		l.force(&l.keys[0])
+		l.write(" WHERE ")
+		l.comparedColumn()
+		l.write(" IN (")
+		for n, v := range values {
+			if n > 0 {
+				l.write(", ")
+			}
+			l.bind(v)
+		}
+		l.write(")")
+	},
+}
+
+// force makes a look use the index of key.
+func (t *Text) force(key *Key) { t.write(" FORCE INDEX (", t.s.Quote(key.index), ")") }
+
+// mysqlUnion writes the rows as a union of SELECTs, since MySQL and MariaDB do not agree on VALUES,
+// and each value with the type and the collation of its column. Without the order and the index,
+// MySQL may read, and lock, the whole of a small table.
+func mysqlUnion(l *look) {
+	for n, i := range l.joined {
+		if n > 0 {
+			l.write(" UNION ALL ")
+		}
+		l.write("SELECT ")
+		l.number(n)
+		if n == 0 {
+			l.write(" AS ", valueColumn, "1")
+		}
+		for at, name := range l.fields {
+			before, after := castOf(l.formOf(name))
+			l.write(", ", before)
+			l.bindField(i, name)
+			l.write(after)
+			if n == 0 {
+				l.write(" AS ", valueColumn, strconv.Itoa(at+2))
+			}
+		}
+	}
+	l.write(") AS ", valuesName, " STRAIGHT_JOIN ", l.f.Table)
+	l.force(&l.keys[0])
+}

@@ -1,0 +1,274 @@
+package readback
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+)
+
+// manyRows is the number of rows from which a look by a list of values is worth it.
+const manyRows = 20
+
+// How many values one list has. MariaDB makes a table of a list of 1,000 parameters.
+const (
+	valuesPerArray = 10_000
+	valuesPerIn    = 900
+)
+
+// The names of the values that a look joins with the table, and of their columns, before a number.
+// No table has columns of these names, which keeps them from being ambiguous.
+const (
+	valuesName  = "snowkey_values"
+	valueColumn = "snowkey_value"
+	placeColumn = "snowkey_place"
+)
+
+// A plainness says which values a column stores unchanged. SQLite may convert them, but by the same
+// rules in every statement.
+type plainness uint8
+
+const (
+	plainText plainness = 1 << iota
+	plainNumbers
+)
+
+// sent returns v, which is sent, as a string or an int64, if the column stores it unchanged.
+func (p plainness) sent(v any) (_ any, ok bool) {
+	if _, text := v.(string); !text {
+		if v, ok = converted(v); !ok {
+			return nil, false
+		}
+	}
+	switch known := v.(type) {
+	case string:
+		return v, p&plainText != 0 && utf8.ValidString(known) && strings.IndexByte(known, 0) < 0
+	case int64:
+		return v, p&plainNumbers != 0
+	default:
+		return nil, false
+	}
+}
+
+// read returns v, which was scanned, in the form that sent gives it, or nil.
+func (p plainness) read(v any) any {
+	switch v := v.(type) {
+	case string, int64:
+		return v
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int64(v)
+		}
+	case []byte:
+		switch p {
+		case plainText:
+			return string(v)
+		case plainText | plainNumbers:
+			return nil // a BLOB of SQLite, which equals no text
+		}
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			return n
+		}
+	}
+	return nil
+}
+
+// everywhere reports whether key covers all rows and compares whole columns, which store some
+// values unchanged.
+func (f *finder) everywhere(key *Key) bool {
+	return !key.Hidden && key.Where == nil && !slices.ContainsFunc(key.Columns, func(c Column) bool { return c.plain == 0 || c.Prefix > 0 })
+}
+
+// A list looks rows up by a list of values. That is less work for the database than a join, and
+// finds nearly all rows of a large upsert.
+//
+// Texts of equal bytes are equal in every collation, so Find compares what the query returns byte
+// by byte, unless the query returns the place of the value in the list.
+type list struct {
+	*Text
+	f      *finder
+	keys   []Key    // the one whose column is listed, and others to compare
+	fields []Column // the columns to compare here; the listed one first, unless the database compares that
+	places [][]int  // for each of keys, where its columns are in fields; nil: not compared
+
+	values []any       // to be listed, in the order of rows
+	rows   []int       // that send them
+	last   map[any]int // the last place of each value in values; nil with listPlaces
+	before []int       // for each place, the previous one of the same value, or -1
+	found  []bool      // for each place
+}
+
+// byList is look for the rows of list that send a text or number for keys[0] which its only column
+// stores unchanged. It returns the other rows. They include the rows that were not found where Find
+// compares the values, because the column may take two texts of different bytes for equal.
+func (f *finder) byList(rows []int, keys []Key, found foundFunc) (rest []int, err error) {
+	d, key := f.d, &keys[0]
+	if len(rows) < manyRows || len(key.Columns) != 1 || !f.everywhere(key) || d.forcesIndex && key.index == "" {
+		return rows, nil
+	}
+	l := &list{f: f, keys: keys, values: make([]any, 0, len(rows)), rows: make([]int, 0, len(rows))}
+	if !d.listPlaces {
+		l.last, l.before = make(map[any]int, len(rows)), make([]int, 0, len(rows))
+	}
+	for _, i := range rows {
+		if v, ok := l.sent(i, &key.Columns[0]); ok {
+			l.add(i, v)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	l.chooseFields()
+	l.found = make([]bool, len(l.values))
+	unmet := !d.listPlaces // whether rows that are not found have to be looked up again
+	for first := 0; first < len(l.values); first += d.listSize {
+		err := l.lookUp(first, min(first+d.listSize, len(l.values)), found)
+		// The index is invisible or ignored, or this SQLite was built without JSON.
+		if dialect.NoIndex(err) || err != nil && d.listPlaces && strings.Contains(err.Error(), "json_each") {
+			unmet = true
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for n, met := range l.found {
+		if unmet && !met {
+			rest = append(rest, l.rows[n])
+		}
+	}
+	return rest, nil
+}
+
+// sent returns what row i sends for a column, if the column stores it unchanged.
+func (l *list) sent(i int, c *Column) (any, bool) {
+	v, known := l.f.rows.Value(i, c.Name)
+	if known != Sent {
+		return nil, false
+	}
+	switch v.(type) {
+	case nil: // of a map
+		return nil, false
+	case string, int64:
+	default:
+		if sends := l.f.d.sends; sends != nil && !sends(v) {
+			return nil, false
+		}
+	}
+	return c.plain.sent(v)
+}
+
+// add adds v, which row i sends, to the list.
+func (l *list) add(i int, v any) {
+	if l.last != nil {
+		before, met := l.last[v]
+		if !met {
+			before = -1
+		}
+		l.before = append(l.before, before)
+		l.last[v] = len(l.values)
+	}
+	l.values, l.rows = append(l.values, v), append(l.rows, i)
+}
+
+// chooseFields chooses the columns to compare. There are bits for the first 62 keys.
+func (l *list) chooseFields() {
+	l.places = make([][]int, min(len(l.keys), 62))
+	for k := range l.places {
+		if key := &l.keys[k]; l.f.everywhere(key) && !(k == 0 && l.last == nil) {
+			for _, c := range key.Columns {
+				at := slices.IndexFunc(l.fields, func(other Column) bool { return other.Name == c.Name })
+				if at < 0 {
+					at, l.fields = len(l.fields), append(l.fields, c)
+				}
+				l.places[k] = append(l.places[k], at)
+			}
+		}
+	}
+}
+
+// comparedColumn writes the listed column, in the collation of its index.
+func (l *list) comparedColumn() {
+	listed := &l.keys[0].Columns[0]
+	l.name(listed.Name)
+	if listed.Collate != "" {
+		l.write(" COLLATE ", listed.Collate)
+	}
+}
+
+// lookUp looks up the values from first to before end, and calls found for each row that sends the
+// value of a stored row.
+func (l *list) lookUp(first, end int, found foundFunc) error {
+	l.Text = l.f.text()
+	l.write("SELECT ")
+	l.columns(l.f.d)
+	fixed := len(l.f.Columns)
+	if l.last == nil {
+		l.write(", ", placeColumn)
+		fixed++
+	}
+	for _, c := range l.fields {
+		typ := "text"
+		if c.plain == plainNumbers {
+			typ = "bigint"
+		}
+		l.write(", ")
+		l.result(l.f.d, c.Name, typ)
+	}
+	l.f.d.listed(l, l.values[first:end])
+	l.write(l.f.lock())
+
+	got := make([]any, fixed+len(l.fields))
+	into := make([]any, len(got))
+	for c := range got {
+		into[c] = &got[c]
+	}
+	return l.f.Query(l.Text, func(rows *sql.Rows) error {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		compared := got[fixed:]
+		for c, v := range compared {
+			compared[c] = l.fields[c].plain.read(v)
+		}
+		stored, err := l.f.keep(got[:len(l.f.Columns)])
+		if err != nil {
+			return err
+		}
+		met := func(n int) {
+			l.found[n] = true
+			found(l.rows[n], stored, l.same(l.rows[n], compared))
+		}
+		if l.last == nil {
+			n, ok := got[fixed-1].(int64)
+			if !ok {
+				return fmt.Errorf("the place in the list is %T; want int64", got[fixed-1])
+			}
+			met(first + int(n))
+			return nil
+		}
+		n, ok := l.last[compared[0]] // absent if only the rules of the column make the two equal
+		for ; ok && n >= 0; n = l.before[n] {
+			met(n)
+		}
+		return nil
+	})
+}
+
+// same returns a bit for each key in which row i equals the stored row, as it does in the first.
+func (l *list) same(i int, stored []any) uint64 {
+	same := uint64(1)
+	for k, places := range l.places {
+		if k > 0 && len(places) > 0 && !slices.ContainsFunc(places, func(at int) bool {
+			v, ok := l.sent(i, &l.fields[at])
+			return !ok || v != stored[at]
+		}) {
+			same |= 1 << k
+		}
+	}
+	return same
+}

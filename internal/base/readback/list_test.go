@@ -1,0 +1,62 @@
+package readback
+
+import (
+	"math"
+	"testing"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+)
+
+func TestStoredValuesAreReadAsThoseThatAreSent(t *testing.T) {
+	const both = plainText | plainNumbers
+	for _, test := range []struct {
+		takes  plainness
+		stored any
+		want   any
+	}{
+		{plainText, "a", "a"},
+		{plainText, []byte("a"), "a"},
+		{plainNumbers, int64(7), int64(7)},
+		{plainNumbers, uint64(7), int64(7)}, // an unsigned column of MySQL
+		{plainNumbers, uint64(math.MaxInt64 + 1), nil},
+		{plainNumbers, []byte("-7"), int64(-7)},
+		{plainNumbers, []byte("7.0"), nil},
+		{both, "7", "7"},
+		{both, int64(7), int64(7)},
+		{both, []byte("7"), nil}, // a BLOB of SQLite equals no text
+		{both, 7.0, nil},
+		{both, nil, nil},
+	} {
+		if got := test.takes.read(test.stored); got != test.want {
+			t.Errorf("read(%#v) in a column that takes %d = %#v; want %#v", test.stored, test.takes, got, test.want)
+		}
+	}
+}
+
+func TestColumnsThatStoreValuesAsTheyAreSentAreKnown(t *testing.T) {
+	for _, test := range []struct {
+		dialect        dialect.Dialect
+		typ, collation string
+		want           plainness
+	}{
+		{dialect.SQLite, "", "", plainText | plainNumbers},
+		{dialect.PostgreSQL, "text", "", plainText},
+		{dialect.PostgreSQL, "character varying(40)", "", plainText},
+		{dialect.PostgreSQL, "character varying(40)[]", "", 0},
+		{dialect.PostgreSQL, "text[]", "", 0},
+		{dialect.PostgreSQL, "character(4)", "", 0},
+		{dialect.PostgreSQL, "citext", "", 0},
+		{dialect.PostgreSQL, "bigint", "", plainNumbers},
+		{dialect.PostgreSQL, "numeric(6,2)", "", 0},
+		{dialect.MySQL, "varchar(40)", "utf8mb4_general_ci", plainText},
+		{dialect.MySQL, "varchar(40)", "latin1_swedish_ci", 0},
+		{dialect.MySQL, "varbinary(40)", "", 0},
+		{dialect.MySQL, "bigint(20) unsigned", "", plainNumbers},
+		{dialect.MySQL, "datetime(3)", "", 0},
+	} {
+		c := Column{typ: test.typ, Collate: test.collation, form: dialect.FormOf(test.dialect, test.typ, test.collation)}
+		if got := databases[test.dialect].stores(&c); got != test.want {
+			t.Errorf("%s on %v, %q: %d; want %d", test.typ, test.dialect, test.collation, got, test.want)
+		}
+	}
+}

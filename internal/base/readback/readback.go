@@ -1,0 +1,479 @@
+package readback
+
+import (
+	"database/sql"
+	"reflect"
+	"slices"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
+)
+
+// A Statement is an upsert that was sent.
+type Statement struct {
+	Dialect dialect.Dialect // 0: of another database, of which nothing is known
+	Table   string          // as SQL, without an alias
+	Names   []string        // the columns that rows may have values for
+	Columns []string        // those to be read, the key first
+	Primary []string        // those of the primary key
+
+	// Target is the unique key by which it recognizes stored rows; nil: every one.
+	Target *Key
+	// Declared are the unique keys of a table that the catalog does not list, such as a view.
+	Declared []Key
+	// Inserted is the number of rows that were inserted, or -1 if the database does not tell.
+	Inserted int64
+	Updates  []Update
+	Unread   bool // it may set any column of a stored row
+	Ignores  bool // INSERT IGNORE
+	Replaces bool // INSERT OR REPLACE
+
+	// Equal reports whether two rows have sent the same. It may be nil if there is a Target.
+	Equal func(row, other int) bool
+	Quote func(name string) string      // writes a name
+	Bind  func(t *Text, v any)          // writes a value as the upsert did; nil: as a parameter
+	Key   func(stored any) (any, error) // returns a key that was read as Rows.Key does, or nil for none
+	Query func(t *Text, scan func(*sql.Rows) error) error
+}
+
+// An Update is a column that a statement may set in stored rows.
+type Update struct {
+	Column string
+	Same   bool // to what the row sends for it
+}
+
+// Rows are the rows that a statement has sent.
+type Rows interface {
+	Len() int
+	// Key returns the key of a row as it was sent, an int64 or a string, or nil if it is not known,
+	// and whether it is fresh: the program has assigned it, and no other row has it.
+	Key(row int) (key any, fresh bool)
+	// Value returns what a row has sent for a column.
+	Value(row int, column string) (any, Known)
+}
+
+// Known says what is known of what a row has sent for a column.
+type Known uint8
+
+// What may be known.
+const (
+	Nothing Known = iota // the database has filled the column, or it is none of the rows'
+	Sent                 // the value
+	Unnamed              // a nil value, which may be a default: the row does not name the column
+	SQL                  // an expression
+)
+
+// Found is what was found for a row.
+type Found struct {
+	Key    any    // of the stored row; nil: it is not known which that is
+	Values []any  // of Statement.Columns in the stored row, as they were read
+	Reason Reason // why it is not known
+	Unique string // the name of the unique key that is the reason
+	// For ReasonType, the column and its type as the catalog writes it.
+	Column, Type string
+	Two          [2]any // for ReasonTwoRows, the keys of the stored rows
+}
+
+// A Reason says why the stored row is not known. Zero: the row has no key that is known.
+type Reason uint8
+
+// The reasons.
+const (
+	// ReasonType: a column of a unique key compares the value otherwise than it stores it.
+	ReasonType Reason = iota + 1
+	// ReasonExpression: a unique key does not consist of columns that are compared for equality.
+	ReasonExpression
+	// ReasonStale: no stored row equals the row, or another one may by now. See also Hides.
+	ReasonStale
+	// ReasonTwoRows: several stored rows equal the row.
+	ReasonTwoRows
+)
+
+// Find returns for each row the stored row that it has met, or that was inserted for it. The
+// statement has succeeded, and its transaction goes on.
+func Find(s *Statement, rows Rows) ([]Found, error) {
+	n := rows.Len()
+	f := &finder{
+		Statement: s, d: databaseOf(s.Dialect), rows: rows, found: make([]Found, n),
+		keys: make([]any, n), fresh: make([]bool, n), inserted: map[any]int{}, torn: map[int][2]any{},
+	}
+	for i := range n {
+		f.keys[i], f.fresh[i] = rows.Key(i)
+	}
+	if s.Target == nil {
+		f.share()
+	}
+	return f.found, f.run()
+}
+
+// A finder is a call of Find.
+type finder struct {
+	*Statement
+	d     *database
+	rows  Rows
+	found []Found
+	keys  []any  // of Rows
+	fresh []bool // of Rows
+
+	inserted map[any]int    // for each stored row with a fresh key, the row that was inserted
+	shared   map[any]bool   // keys of the caller that different rows have
+	torn     map[int][2]any // the rows that equal several stored rows, and the keys of two of these
+	listed   *table         // see catalog
+	room     []any          // for the next rows that are read
+}
+
+// share notes the keys of the caller that several rows have, unless these rows are equal in all
+// columns. One of the rows may be stored under the key, after an earlier one met another stored
+// row while the key was free.
+func (f *finder) share() {
+	first := map[any]int{}
+	f.shared = map[any]bool{}
+	for i, key := range f.keys {
+		if key == nil || f.fresh[i] {
+			continue
+		}
+		if j, met := first[key]; !met {
+			first[key] = i
+		} else if !f.shared[key] && !f.Equal(i, j) {
+			f.shared[key] = true
+		}
+	}
+}
+
+// single reports whether the key is the primary key by itself.
+func (f *finder) single() bool { return len(f.Primary) == 1 && f.Primary[0] == f.Columns[0] }
+
+func (f *finder) run() error {
+	var byKey, others []int
+	for i, key := range f.keys {
+		switch {
+		case key == nil:
+		// Without a target, a stored row with the whole primary key is the one that was met.
+		case f.fresh[i] && f.Inserted != 0, f.Target == nil && f.single() && !f.fresh[i] && !f.shared[key]:
+			byKey = append(byKey, i)
+		default:
+			others = append(others, i)
+		}
+	}
+	rest, err := f.byKey(byKey)
+	if err != nil {
+		return err
+	}
+	if rest = append(rest, others...); len(rest) == 0 {
+		return nil
+	}
+	slices.Sort(rest)
+	var lost []int
+	if f.Target != nil {
+		lost, err = f.byTarget(rest, len(byKey)+len(others))
+	} else {
+		lost, err = f.byAny(rest)
+	}
+	if err != nil {
+		return err
+	}
+	// A trigger may have stored a row elsewhere, as in a table that inherits, without counting it.
+	// The row has its fresh key.
+	var fresh []int
+	lost = slices.DeleteFunc(lost, func(i int) bool {
+		if f.fresh[i] {
+			fresh = append(fresh, i)
+		}
+		return f.fresh[i]
+	})
+	if f.Inserted == 0 || f.listed != nil && f.listed.alone {
+		if fresh, err = f.byKey(fresh); err != nil {
+			return err
+		}
+	}
+	for _, i := range append(lost, fresh...) {
+		f.found[i] = f.why(i)
+	}
+	return nil
+}
+
+// byTarget finds rows by the target, and returns those that are not found. all is the number of
+// rows whose key is known.
+func (f *finder) byTarget(rest []int, all int) (lost []int, err error) {
+	var nulls, torn, blind []int
+	asked := rest
+	if f.d.exact != "" && !f.Target.Hidden && f.Target.Columns != nil && len(rest) < manyRows {
+		key := *f.Target
+		key.exact = true
+		free, several, err := f.byUnique(rest, []Key{key})
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range free {
+			if f.d.nullsEqual || !f.null(i, f.Target) {
+				several = append(several, i)
+			} else {
+				nulls = append(nulls, i)
+			}
+		}
+		slices.Sort(several)
+		asked = several
+	}
+	target := f.Target
+	if len(asked) > 0 {
+		if err := f.catalog(); err != nil {
+			return nil, err
+		}
+		target = f.target()
+	}
+	free := asked
+	if !target.Hidden {
+		seen := make([]int, 0, len(asked))
+		for _, i := range asked {
+			if f.blind(i, target) == nil {
+				seen = append(seen, i)
+			} else {
+				blind = append(blind, i)
+			}
+		}
+		if free, torn, err = f.byUnique(seen, []Key{*target}); err != nil {
+			return nil, err
+		}
+	}
+	// A free row equals no stored row in the target, so it was inserted, even under a key that the
+	// caller has set.
+	free, more, err := f.byPrimary(append(free, nulls...))
+	if err != nil {
+		return nil, err
+	}
+	lost = slices.Concat(free, torn, more, blind)
+	// With a hidden target it may have met a row, unless as many rows are stored under their keys
+	// as were inserted.
+	if target.Hidden && f.Inserted != int64(all-len(lost)) {
+		for _, i := range rest {
+			f.found[i] = Found{}
+		}
+		return rest, nil
+	}
+	return lost, nil
+}
+
+// byPrimary finds rows with a key of the caller by the primary key, see byUnique.
+func (f *finder) byPrimary(list []int) (free, torn []int, err error) {
+	if !f.single() {
+		return f.byUnique(list, []Key{f.primary()})
+	}
+	var set []int
+	for _, i := range list {
+		if f.fresh[i] {
+			free = append(free, i)
+		} else {
+			set = append(set, i)
+		}
+	}
+	set, err = f.byKey(set)
+	return append(free, set...), nil, err
+}
+
+// byAny finds rows by every unique key, and returns those that are not found. A row that cannot
+// be compared in one of the keys may have met a row by that one, so it is looked up by the primary
+// key alone, unless other rows share that.
+func (f *finder) byAny(rest []int) (lost []int, err error) {
+	if err := f.catalog(); err != nil {
+		return nil, err
+	}
+	if f.moves() {
+		return rest, nil
+	}
+	var seen, blind []int
+	for _, i := range rest {
+		switch {
+		case !slices.ContainsFunc(f.listed.keys, func(key Key) bool { return f.blind(i, &key) != nil }):
+			seen = append(seen, i)
+		case f.shared[f.keys[i]]:
+			lost = append(lost, i)
+		default:
+			blind = append(blind, i)
+		}
+	}
+	free, torn, err := f.byUnique(seen, f.listed.keys)
+	if err != nil {
+		return nil, err
+	}
+	more, tornToo, err := f.byUnique(blind, []Key{f.primary()})
+	return slices.Concat(lost, free, torn, more, tornToo), err
+}
+
+// moves reports whether a row of the statement can have changed the unique values by which an
+// earlier row met its stored row. Looked up by these values after the statement, the earlier row
+// would be taken for whichever row has them by then.
+//
+// That takes an update and more than one unique key to meet rows by, as on MySQL. With fresh keys
+// and a single unique key besides the primary key, rows meet others by that key alone, and an
+// update with the values that a row sends leaves them equal.
+func (f *finder) moves() bool {
+	if f.rows.Len() == 1 || f.Ignores {
+		return false
+	}
+	others := slices.DeleteFunc(slices.Clone(f.listed.keys), func(key Key) bool { return f.covers(&key, f.Primary) })
+	alone := len(others) == 1 && !slices.Contains(f.fresh, false)
+	return f.Unread || slices.ContainsFunc(f.Updates, func(set Update) bool {
+		return !(alone && set.Same) && slices.ContainsFunc(others, func(key Key) bool {
+			return key.Hidden || slices.ContainsFunc(key.Columns, func(c Column) bool { return f.d.same(c.Name, set.Column) })
+		})
+	})
+}
+
+// A meeting is what byUnique has found for a row.
+type meeting struct {
+	stored []any  // nil if nothing was found
+	same   uint64 // a bit for each key in which the two are equal
+	other  []any  // another stored row that was found too
+}
+
+// byUnique finds rows by keys. It returns the free rows, which equal no stored row in any key, and
+// the torn rows, which equal several: one in one key, say, and another in another. A row that was
+// found by one key is not looked up by another in which the two are equal, so that one look usually
+// finds all rows.
+func (f *finder) byUnique(list []int, keys []Key) (free, torn []int, err error) {
+	keys = slices.DeleteFunc(slices.Clone(keys), func(key Key) bool {
+		return !slices.ContainsFunc(list, func(i int) bool { return f.usable(i, &key) })
+	})
+	met := make([]meeting, f.rows.Len())
+	for _, i := range list {
+		delete(f.torn, i) // it may have been by the values as they were sent
+	}
+	for k := range keys {
+		ask := make([]int, 0, len(list))
+		for _, i := range list {
+			if met[i].same>>k&1 == 0 && f.usable(i, &keys[k]) {
+				ask = append(ask, i)
+			}
+		}
+		err = f.look(ask, keys[k:], func(i int, stored []any, same uint64) {
+			if by, ok := f.inserted[f.key(stored)]; ok && by > i {
+				return // stored after row i, which has not met it
+			}
+			m := &met[i]
+			if m.stored == nil {
+				m.stored = stored
+			} else if f.key(m.stored) != f.key(stored) {
+				m.other = stored
+			}
+			m.same |= same << k
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, i := range list {
+		switch m := &met[i]; {
+		case m.stored == nil:
+			free = append(free, i)
+		case m.other != nil || f.key(m.stored) == nil:
+			torn = append(torn, i)
+			f.torn[i] = [2]any{f.key(m.stored), f.key(m.other)}
+		default:
+			f.found[i] = f.foundOf(m.stored)
+		}
+	}
+	return free, torn, nil
+}
+
+func (f *finder) foundOf(stored []any) Found {
+	return Found{Key: f.key(stored), Values: stored[:len(f.Columns)]}
+}
+
+// key returns the key of a stored row, or nil.
+func (f *finder) key(stored []any) any {
+	if stored == nil {
+		return nil
+	}
+	return stored[len(f.Columns)]
+}
+
+// usable reports whether row i may be found by key. A fresh primary key equals no stored one.
+func (f *finder) usable(i int, key *Key) bool {
+	if f.fresh[i] && slices.Contains(f.Primary, f.Columns[0]) && f.covers(key, f.Primary) {
+		return false
+	}
+	for _, c := range key.Columns {
+		v, known := f.rows.Value(i, c.Name)
+		if known == Nothing || key.nullsEqual && known == Unnamed || key.exact && known != Sent {
+			return false
+		}
+		if _, ok := f.compares(v, known, &c); !ok {
+			return false
+		}
+	}
+	return len(key.Columns) > 0 // a key without columns would make all rows equal
+}
+
+// compares returns what is compared with c for a value. It reports false if it is not known what
+// the column has stored of that.
+func (f *finder) compares(v any, known Known, c *Column) (any, bool) {
+	if !c.form.Proves() {
+		return v, true
+	}
+	if known == SQL {
+		return nil, false
+	}
+	v, ok := c.form.Value(v)
+	return v, ok && (v == nil || c.Prefix == 0 || c.form.Prefix != "" && c.form.Begins(v))
+}
+
+// blind returns why row i cannot be compared in key, or nil if it can be. A row with NULL
+// conflicts with no row.
+func (f *finder) blind(i int, key *Key) (why *Found) {
+	if key.Hidden {
+		return &Found{Reason: ReasonExpression, Unique: key.Name}
+	}
+	for _, c := range key.Columns {
+		v, known := f.rows.Value(i, c.Name)
+		if known == Nothing {
+			continue
+		}
+		switch v, ok := f.compares(v, known, &c); {
+		case key.nullsEqual && known == Unnamed: // it may have a default
+			return &Found{Reason: ReasonExpression, Unique: key.Name}
+		case !ok:
+			why = &Found{Reason: ReasonType, Unique: key.Name, Column: c.Name, Type: c.typ}
+		case v == nil && !key.nullsEqual:
+			return nil
+		}
+	}
+	return why
+}
+
+// null reports whether row i has sent NULL for a column of key.
+func (f *finder) null(i int, key *Key) bool {
+	return slices.ContainsFunc(key.Columns, func(c Column) bool {
+		v, known := f.rows.Value(i, c.Name)
+		return known == Unnamed || known == Sent && isNull(v)
+	})
+}
+
+// why returns why row i is not found.
+func (f *finder) why(i int) Found {
+	var keys []Key
+	switch {
+	case f.Target != nil && f.listed != nil:
+		keys = []Key{*f.target()}
+	case f.Target != nil:
+		keys = []Key{*f.Target}
+	case f.listed != nil:
+		keys = f.listed.keys
+	}
+	for _, key := range keys {
+		if why := f.blind(i, &key); why != nil {
+			return *why
+		}
+	}
+	if two, ok := f.torn[i]; ok {
+		return Found{Reason: ReasonTwoRows, Two: two}
+	}
+	return Found{Reason: ReasonStale}
+}
+
+// isNull reports whether v is sent as NULL.
+func isNull(v any) bool {
+	if sent, ok := converted(v); ok && sent == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return (r.Kind() == reflect.Pointer || r.Kind() == reflect.Slice) && r.IsNil()
+}
