@@ -14,7 +14,6 @@ type database struct {
 	dialect dialect.Dialect // the rules by which its columns store and compare values
 
 	// Creates.
-	arrays bool // it takes the rows of an insert as arrays, see WithUnnest
 	rowIDs bool // an integer key is the table itself, see UseRowIDs
 
 	// What an upsert does, and what RowsAffected says of it.

@@ -172,9 +172,9 @@ func transactionsOf(db *gorm.DB) *outcome.Database {
 		},
 		Dialect: databaseOf(db).dialect, Package: "gormplugin", Duplicate: gorm.ErrDuplicatedKey,
 	}
-	// Which driver it is GORM does not tell, and programs wrap drivers. Where none can be told to
-	// end a call with its context, a goroutine waits for it, which takes some microseconds.
-	if d.Dialect == dialect.SQLite {
+	// Which driver it is GORM does not tell, and programs wrap drivers. Where one may not end a
+	// call with its context, a goroutine waits for it, which takes some microseconds.
+	if dialect.TraitsOf(d.Dialect).EndsCalls {
 		d.Cancels = outcome.CancelsAll
 	}
 	_, d.OneConnection = bare(db.Statement.ConnPool).(*sql.Conn)

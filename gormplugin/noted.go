@@ -55,7 +55,7 @@ func (in *installation) identify(db *gorm.DB) {
 		return
 	}
 	err := broken(r)
-	if err == nil && in.database.dialect == dialect.PostgreSQL && !in.server.anonymous.Load() && r.Unidentified() {
+	if err == nil && dialect.TraitsOf(in.database.dialect).Identifies && !in.server.anonymous.Load() && r.Unidentified() {
 		err = in.readID(db.Statement, r)
 	}
 	_ = db.AddError(err)
@@ -95,10 +95,7 @@ func (in *installation) observe(db *gorm.DB) {
 		return
 	}
 	if db.Error != nil {
-		// PostgreSQL and SQLite refuse the COMMIT of a transaction that is over. MySQL commits
-		// what comes after it by itself, and has nothing against the COMMIT. A lock that was not
-		// granted in time may end the transaction too, by innodb_rollback_on_timeout.
-		if in.database.dialect == dialect.MySQL && dialect.Retryable(db.Error) && r.Broken() == nil {
+		if dialect.TraitsOf(in.database.dialect).EndsSilently && dialect.Retryable(db.Error) && r.Broken() == nil {
 			r.Break(db.Error, db.Error)
 		}
 		return

@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/supply"
 )
 
@@ -87,7 +88,7 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	}
 	in := &installation{plugin: p, policy: p.policy(db), database: databaseOf(db)}
 	var err error
-	if p.unnest && in.database.arrays {
+	if p.unnest && dialect.TraitsOf(in.database.dialect).Arrays {
 		err = new(unnest).register(db)
 	}
 	if p.supply.Sharded() {

@@ -12,7 +12,6 @@ import (
 
 var postgresDatabase = database{
 	dialect:       dialect.PostgreSQL,
-	arrays:        true,
 	countsInserts: true,
 	// DO NOTHING also meets rows by exclusion constraints, but not by deferred ones. A
 	// unique key of a table covers its partitions, and no other table that inherits from it.

@@ -161,7 +161,7 @@ func (w *writer) unchanged(ctx context.Context, s session, l *load, t *pgtext.Ta
 // transaction usable.
 func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 	c, d, err := h.target(db, table)
-	if err != nil || !d.arrays {
+	if err != nil || !d.Arrays {
 		return err
 	}
 	read := func() error {

@@ -130,7 +130,7 @@ func oneConn(db beginner) bool {
 // cancelsOf returns which calls of a handle's driver end with their context. In all calls of
 // lib/pq a server that does not answer is waited for until TCP gives up, or forever.
 func cancelsOf(db interface{ DriverName() string }, d *traits) outcome.Cancels {
-	if d != nil && d.Dialect == SQLite {
+	if d != nil && d.EndsCalls {
 		return outcome.CancelsAll
 	}
 	switch db.DriverName() {

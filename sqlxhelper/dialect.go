@@ -27,7 +27,8 @@ const (
 // traits are the differences of a dialect.
 type traits struct {
 	Dialect
-	numbered bool // placeholders are $1, $2 instead of ?
+	dialect.Traits      // those that gormplugin has to know too
+	numbered       bool // placeholders are $1, $2 instead of ?
 	// maxBinds bounds the values in one statement, by the protocol or the build of the driver.
 	// binds bounds those in one chunk; it counts values because rows have different widths. It
 	// was measured on rows of six columns, 50 for SQLite and 500 for the servers: statements at
@@ -55,8 +56,6 @@ type traits struct {
 	// 2.5 for a decimal, and otherwise for a double. A query tells which: 0.1 + 0.2 is 0.3 in
 	// decimals and not in doubles.
 	inlines bool
-	// arrays: rows may be sent by unnest and COPY.
-	arrays bool
 	// uninterrupted: interrupting a statement rolls back the whole transaction, which may be
 	// the caller's, and so ctx is checked only between statements. A statement of one chunk is
 	// short, and waits for a lock no longer than busy_timeout. This also saves mattn/go-sqlite3
@@ -78,21 +77,19 @@ type traits struct {
 	// locked that row already. A key that is not stored must not be selected so, because that
 	// locks the gap where it would be.
 	forUpdate string
-	// identifies: transactions have IDs, see outcome.Xact.
-	identifies bool
 }
 
 var allTraits = [...]traits{
 	{
-		Dialect: SQLite, maxBinds: 32766, binds: 300, bytes: 1 << 20,
+		Dialect: SQLite, Traits: dialect.TraitsOf(SQLite), maxBinds: 32766, binds: 300, bytes: 1 << 20,
 		prepares: true, uninterrupted: true, partial: true, nameIsText: true,
 	},
 	{
-		Dialect: PostgreSQL, numbered: true, maxBinds: 65535, binds: 3000, ladder: 32, bytes: 1 << 20, maxBytes: 63,
-		arrays: true, identifies: true,
+		Dialect: PostgreSQL, Traits: dialect.TraitsOf(PostgreSQL), numbered: true, maxBinds: 65535, binds: 3000,
+		ladder: 32, bytes: 1 << 20, maxBytes: 63,
 	},
 	{
-		Dialect: MySQL, maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,
+		Dialect: MySQL, Traits: dialect.TraitsOf(MySQL), maxBinds: 65535, binds: 3000, bytes: 1 << 20, maxRunes: 64,
 		prepares: true, inlines: true, badIsUnsent: true, onDuplicateKey: true, forUpdate: " FOR UPDATE",
 	},
 }

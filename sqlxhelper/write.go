@@ -106,7 +106,7 @@ func (w *writer) transact(ctx context.Context, c conn) error {
 }
 
 func (w *writer) send(ctx context.Context, c conn) error {
-	describe := w.dialect.arrays
+	describe := w.dialect.Arrays
 	if c.pool == nil {
 		return inSavepoint(ctx, c.db, c.cancels, savepointName, func() error {
 			if describe {
@@ -147,7 +147,7 @@ func (w *writer) database(c conn) *outcome.Database {
 // again, so that rows which may be hidden cost an ErrCommitUnknown and nothing else.
 func (w *writer) identify(ctx context.Context, c conn) error {
 	r := recordOf(c.db)
-	if !w.dialect.identifies || w.memory == nil || w.memory.anonymous.Load() || !r.Unidentified() {
+	if !w.dialect.Identifies || w.memory == nil || w.memory.anonymous.Load() || !r.Unidentified() {
 		return nil
 	}
 	x, err := outcome.Call(ctx, c.cancels, func() (outcome.Xact, error) { return outcome.Identify(ctx, c.db) }, nil)
@@ -236,7 +236,7 @@ type way interface {
 // insertLoad writes the rows of a load. It checks ctx before every statement.
 func (w *writer) insertLoad(ctx context.Context, s session, l *load) error {
 	var ways []way
-	if w.dialect.arrays && len(l.rows) >= pgtext.ManyRows {
+	if w.dialect.Arrays && len(l.rows) >= pgtext.ManyRows {
 		var err error
 		if ways, err = w.bulk(s, l); err != nil {
 			return err

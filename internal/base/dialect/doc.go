@@ -43,8 +43,6 @@
 //     transaction is committed or over, whether it can be asked before the COMMIT
 //   - gormplugin/dialect.go: GORM's names of the databases, and everything in which upserts
 //     differ; gormplugin and gormplugin/schemacheck have a file per database
-//   - gormplugin/intx.go, gormplugin/noted.go: whether calls end with their context, transactions
-//     have IDs, and an error ends one without the COMMIT telling it
 //   - gormplugin/schemacheck/dialect.go: the queries and statements of schemacheck
 //
 // A test at the root keeps the list complete.
