@@ -1,6 +1,6 @@
 // Command snowkeyvet finds mistakes with snowkey keys, and moves a program to them.
 //
-//	go install github.com/snowkey/snowkey/cmd/snowkeyvet@latest
+//	go install .                                 # in a clone, in cmd/snowkeyvet
 //	go vet -vettool=$(which snowkeyvet) ./...    # with go vet's cache
 //	snowkeyvet -fix ./...                        # and make the edits that are safe
 //
@@ -21,8 +21,10 @@
 // types.Parse, autoIncrement leaves the tags, and parameters of swagger and JSON in tests become
 // strings. The packages must be all that use the keys. Start from a commit, then run
 //
-//	go get github.com/snowkey/snowkey && go mod tidy && go vet ./...
+//	go mod edit -require=github.com/snowkey/snowkey@v0.0.0 -replace=github.com/snowkey/snowkey=/path/to/clone
+//	go mod tidy && go vet ./...
 //
+// because the module is not published yet, and go get refuses a version beside a replacement.
 // The compiler finds what -fix could not follow. Package move says how it decides. Places that cut
 // keys to 32 bits come first. The exit status is 2 if no struct is a model, which usually means that
 // the patterns leave them out.

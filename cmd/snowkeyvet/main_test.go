@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -75,6 +77,21 @@ func TestMoveOfAProgramWithoutModelsExitsWith2(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "no struct of these packages is a model") {
 		t.Errorf("snowkeyvet -move = %v, %s; want the exit status 2 and the reason", err, out)
+	}
+}
+
+func TestCommentHasTheCommandOfREADMEThatAddsTheModule(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile("go mod edit -require=[^`]+").Find(readme)
+	if command == nil || !bytes.Contains(comment, command) || bytes.Contains(comment, []byte("go get github.com")) {
+		t.Errorf("main.go lacks README's command %q, or has go get, which fails beside replace", command)
 	}
 }
 
