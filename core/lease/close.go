@@ -95,7 +95,7 @@ func (l *Lease) giveBack(ctx context.Context, end leasestore.Millis) error {
 func (l *Lease) notGivenBack(err error) error {
 	s := l.Status()
 	if !s.Held {
-		return fmt.Errorf("lease: closed while claiming: %w", err)
+		return failed("closed while claiming", err)
 	}
-	return fmt.Errorf("lease: giving worker %d back was not confirmed; it is free at %s at the latest: %w", s.Worker, s.Limit.Format(time.RFC3339Nano), err)
+	return failed(fmt.Sprintf("giving worker %d back was not confirmed; it is free at %s at the latest", s.Worker, s.Limit.Format(time.RFC3339Nano)), err)
 }

@@ -3,6 +3,7 @@ package lease
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -58,6 +59,20 @@ type (
 	// than is permitted.
 	ClockSkewError = leasestore.ClockSkewError
 )
+
+// failed returns the error of an operation. That of a store may begin with the name of this package
+// too, which is not said twice.
+func failed(operation string, err error) error {
+	return &failedError{"lease: " + operation + ": " + strings.TrimPrefix(err.Error(), "lease: "), err}
+}
+
+type failedError struct {
+	text string
+	err  error
+}
+
+func (e *failedError) Error() string { return e.text }
+func (e *failedError) Unwrap() error { return e.err }
 
 type closedError struct{}
 

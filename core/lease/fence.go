@@ -52,7 +52,7 @@ func Fence(ctx context.Context, store Store, config Config, until time.Time) err
 		at++
 	}
 	if err := fencer.Fence(ctx, leasestore.Fencing{Space: settings.Space, Nonce: token(), Until: at}); err != nil {
-		return fmt.Errorf("lease: fencing was not confirmed; some rows may be as before; call Fence again: %w", err)
+		return failed("fencing was not confirmed; some rows may be as before; call Fence again", err)
 	}
 	return nil
 }

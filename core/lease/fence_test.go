@@ -81,8 +81,11 @@ func TestFenceRefusesWhatItCannotDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := quiet(t, lease.Config{Layout: core.Twitter()})
-	if err := lease.Fence(t.Context(), s, other, now()); !errors.Is(err, lease.ErrLayout) {
-		t.Errorf("Fence() with another layout = %v; want %v", err, lease.ErrLayout)
+	if err := lease.Fence(t.Context(), s, other, now()); !errors.Is(err, lease.ErrLayout) || !errors.As(err, new(*lease.LayoutError)) || strings.Count(err.Error(), "lease: ") != 1 {
+		t.Errorf("Fence() with another layout = %v; want %v, after the name of the package once", err, lease.ErrLayout)
+	}
+	if _, err := lease.Acquire(t.Context(), s, other); !errors.Is(err, lease.ErrLayout) || strings.Count(err.Error(), "lease: ") != 1 {
+		t.Errorf("Acquire() with another layout = %v; want %v, after the name of the package once", err, lease.ErrLayout)
 	}
 }
 

@@ -97,7 +97,7 @@ func Acquire(ctx context.Context, store Store, config Config) (*Lease, error) {
 		config.Logger.Warn("lease: the loss guard is off, and the store may forget what it has acknowledged: IDs may then repeat")
 	}
 	if err := l.acquire(ctx); err != nil {
-		return nil, fmt.Errorf("lease: no worker number claimed: %w", err)
+		return nil, failed("no worker number claimed", err)
 	}
 	running, stop := context.WithCancel(context.Background())
 	l.stop = stop

@@ -476,5 +476,5 @@ func (r *regional) failed(err error) error {
 		r.config.Logger.Warn("lease: the datacenter number of the region is not confirmed; the region goes on with it", "error", err)
 		r.failing = true
 	}
-	return fmt.Errorf("lease: region %q: %w", r.Name, err)
+	return failed(fmt.Sprintf("region %q", r.Name), err)
 }

@@ -63,7 +63,7 @@ func Retire(ctx context.Context, store Store, config Config, worker int64, reaso
 	case errors.As(err, &none) && none.Rows > 0:
 		return fmt.Errorf("%w: worker %d%s", ErrUsed, worker, uses(ctx, store, claim.Space, worker))
 	case err != nil:
-		return fmt.Errorf("lease: worker %d is not known to be retired; call Retire again: %w", worker, err)
+		return failed(fmt.Sprintf("worker %d is not known to be retired; call Retire again", worker), err)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func Reinstate(ctx context.Context, store Store, config Config, worker int64) er
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("lease: worker %d is not known to be reinstated; call Reinstate again: %w", worker, err)
+		return failed(fmt.Sprintf("worker %d is not known to be reinstated; call Reinstate again", worker), err)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (l *Lease) Check(ctx context.Context) error {
 		return nil
 	}
 	if s.Err != nil {
-		return fmt.Errorf("lease: %s: %w", problem, s.Err)
+		return failed(problem, s.Err)
 	}
 	return errors.New("lease: " + problem)
 }
