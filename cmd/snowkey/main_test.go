@@ -313,6 +313,30 @@ func TestProgressIsShownOnATerminalOnly(t *testing.T) {
 	}
 }
 
+func TestDecodeSaysOnATerminalThatItWaits(t *testing.T) {
+	const waits = "type keys, each on a line; Ctrl-D ends"
+	if out, bad, code := snowkey(t, "snowkey decode", "177026472345612305\n"); strings.Contains(bad, waits) || code != 0 {
+		t.Errorf("decode of a pipe = %s, %s, %d; want no word about the terminal", out, bad, code)
+	}
+	if !has(t, "script") {
+		return
+	}
+	// The key, and then Ctrl-D.
+	out, _, code := snowkey(t, `script -qec "snowkey decode" /dev/null`, "177026472345612305\n\x04")
+	if !strings.Contains(out, waits) || !strings.Contains(out, "2026-05-04T12:00:00.000Z") || code != 0 {
+		t.Errorf("decode on a terminal = %q, %d; want %q, and the time of the key", out, code, waits)
+	}
+}
+
+func TestTheVersionIsPrintedForAFlagToo(t *testing.T) {
+	want, _, _ := snowkey(t, "snowkey version", "")
+	for _, line := range []string{"snowkey --version", "snowkey -version"} {
+		if out, bad, code := snowkey(t, line, ""); out != want || !strings.HasPrefix(out, "snowkey ") || code != 0 {
+			t.Errorf("%s = %s, %s, %d; want %s", line, out, bad, code, want)
+		}
+	}
+}
+
 func TestWorkThatFailsIsReportedOnce(t *testing.T) {
 	for _, line := range []string{"snowkey generate -worker 1 100000", "snowkey decode 5", "snowkey help"} {
 		if _, bad, code := snowkey(t, line+" >/dev/full", ""); code != 1 || !strings.HasPrefix(bad, "snowkey: ") || strings.Count(bad, syscall.ENOSPC.Error()) != 1 {
