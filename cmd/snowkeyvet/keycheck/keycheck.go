@@ -47,13 +47,10 @@ import (
 // TypesPath is the package of the key types.
 const TypesPath = "github.com/snowkey/snowkey/types"
 
-const url = "https://pkg.go.dev/github.com/snowkey/snowkey/cmd/snowkeyvet/keycheck"
-
 // Analyzer has all the rules of this package. It is safe for concurrent use.
 var Analyzer = &analysis.Analyzer{
 	Name:     "snowkey",
-	Doc:      "find snowkey keys that lose digits or are used beside an error\n\nSee " + url,
-	URL:      url,
+	Doc:      "find snowkey keys that lose digits or are used beside an error",
 	Requires: []*analysis.Analyzer{inspect.Analyzer, buildssa.Analyzer},
 	Run:      run,
 }
@@ -169,7 +166,7 @@ func (c *checker) report(category string, at analysis.Range, message string, fix
 		return
 	}
 	c.seen[at.Pos()] = true
-	d := analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: category, Message: message, URL: url, SuggestedFixes: fixes}
+	d := analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: category, Message: message, SuggestedFixes: fixes}
 	if f := c.generated[c.Fset.File(at.Pos())]; f != nil {
 		if f.places++; f.places == 1 || d.Pos < f.first.Pos {
 			f.first = d
