@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jmoiron/sqlx"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
@@ -167,13 +171,21 @@ func TestTenantsWithASchemaEachShareLeasesAndNothingElse(t *testing.T) {
 }
 
 func TestTenantsOfRowLevelSecuritySeeTheirRowsAlone(t *testing.T) {
+	const tenant = "NULLIF(current_setting('app.tenant', true), '')"
+	page, err := os.ReadFile(filepath.FromSlash("../../../docs/tenants.md"))
+	must(t, err)
+	for _, part := range []string{"DEFAULT " + tenant, "USING (tenant = " + tenant + ")"} {
+		if !strings.Contains(string(page), part) {
+			t.Errorf("docs/tenants.md lacks %s", part)
+		}
+	}
 	s := tenantsOf(t, func(role string) []string {
 		return []string{
-			"CREATE TABLE public.orders (id bigint PRIMARY KEY, number text, tenant text NOT NULL DEFAULT current_setting('app.tenant'), UNIQUE (number))",
-			"CREATE TABLE public.lines (id bigint PRIMARY KEY, order_id bigint NOT NULL REFERENCES public.orders, tenant text NOT NULL DEFAULT current_setting('app.tenant'))",
+			"CREATE TABLE public.orders (id bigint PRIMARY KEY, number text, tenant text NOT NULL DEFAULT " + tenant + ", UNIQUE (number))",
+			"CREATE TABLE public.lines (id bigint PRIMARY KEY, order_id bigint NOT NULL REFERENCES public.orders, tenant text NOT NULL DEFAULT " + tenant + ")",
 			"ALTER TABLE public.orders ENABLE ROW LEVEL SECURITY", "ALTER TABLE public.lines ENABLE ROW LEVEL SECURITY",
-			"CREATE POLICY own ON public.orders USING (tenant = current_setting('app.tenant', true))",
-			"CREATE POLICY own ON public.lines USING (tenant = current_setting('app.tenant', true))",
+			"CREATE POLICY own ON public.orders USING (tenant = " + tenant + ")",
+			"CREATE POLICY own ON public.lines USING (tenant = " + tenant + ")",
 			"GRANT SELECT, INSERT, UPDATE ON public.orders, public.lines TO " + role,
 		}
 	})
@@ -181,8 +193,26 @@ func TestTenantsOfRowLevelSecuritySeeTheirRowsAlone(t *testing.T) {
 	s.serve(t)
 	s.numbers(t, "tenant_a", "tenant_b")
 
+	// After COMMIT the setting is '' on this connection, and not missing as on a fresh one.
+	s.pool.SetMaxOpenConns(1)
+	order := tenantOrder{Number: "nobody's"}
+	must(t, s.sqlx(t.Context(), "tenant_a", nil, func(_ *sqlxhelper.Helper, tx *sqlx.Tx) error { return nil }))
+	for call, err := range map[string]error{
+		"Insert": sqlxhelper.New(s.gen).Insert(t.Context(), s.pool, "orders", &order),
+		"Create": s.orm.WithContext(t.Context()).Create(&tenantOrder{Number: "nobody's, of GORM"}).Error,
+	} {
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "42501" {
+			t.Errorf("%s on the pool, without a tenant = %v; want that PostgreSQL refuses the row, 42501", call, err)
+		}
+	}
+	var seen int
+	if err := s.pool.Get(&seen, "SELECT count(*) FROM orders"); err != nil || seen != 0 {
+		t.Errorf("a SELECT without a tenant sees %d orders, %v; want none", seen, err)
+	}
+
 	// A unique index sees the rows of all tenants. One that is met and hidden is an error that says so.
-	err := s.sqlx(t.Context(), "tenant_b", sqlxhelper.New(s.gen, sqlxhelper.OnConflictDoNothing("number")), func(h *sqlxhelper.Helper, tx *sqlx.Tx) error {
+	err = s.sqlx(t.Context(), "tenant_b", sqlxhelper.New(s.gen, sqlxhelper.OnConflictDoNothing("number")), func(h *sqlxhelper.Helper, tx *sqlx.Tx) error {
 		return h.Insert(t.Context(), tx, "orders", &tenantOrder{Number: "tenant_a 1"})
 	})
 	if !errors.Is(err, sqlxhelper.ErrUnresolved) {
