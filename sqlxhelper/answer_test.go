@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
 // An unread answers each query with a row, and counts the answers that were not read to the end. It
@@ -50,8 +52,8 @@ func TestValueIsReadToTheEndOfItsAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	open, err := onConn{Conn: c, driver: "mysql"}.inTransaction(t.Context())
+	open, err := outcome.InTransaction(t.Context(), MySQL, c)
 	if !open || err != nil || u.count != 0 {
-		t.Errorf("inTransaction() = %t, %v, and %d answers were not read to their end; want true and none", open, err, u.count)
+		t.Errorf("InTransaction() = %t, %v, and %d answers were not read to their end; want true and none", open, err, u.count)
 	}
 }

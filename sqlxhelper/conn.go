@@ -10,7 +10,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
-	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
@@ -198,7 +197,11 @@ func (c onConn) BindNamed(query string, arg any) (string, []any, error) {
 // BeginTxx begins a transaction, or returns ErrDB if one is open, which MySQL's START
 // TRANSACTION would commit; PostgreSQL would only warn, and COMMIT both.
 func (c onConn) BeginTxx(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error) {
-	open, err := c.inTransaction(ctx)
+	d := c.dialect
+	if d == 0 {
+		d, _ = dialectOf(c.driver) // an error is one of the call, before it comes here
+	}
+	open, err := outcome.InTransaction(ctx, d, c)
 	if err != nil {
 		return nil, err
 	}
@@ -212,34 +215,4 @@ func (c onConn) BeginTxx(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, er
 		return nil, fmt.Errorf("%w: the connection of OnConn is inside of a transaction, which a second BEGIN could commit; begin it by BeginTxx and pass the *sqlx.Tx", ErrDB)
 	}
 	return tx, err
-}
-
-// inTransaction reports whether a statement has begun a transaction, and leaves that open.
-func (c onConn) inTransaction(ctx context.Context) (open bool, err error) {
-	d := c.dialect
-	if d == 0 {
-		d, _ = dialectOf(c.driver) // an error is one of the call, before it comes here
-	}
-	switch d {
-	case PostgreSQL:
-		// No function tells. A setting that is local to a transaction lasts until the next
-		// query only within one. The times of the statement and the transaction prove nothing,
-		// because each message of the extended protocol sets the former.
-		if _, err := c.ExecContext(ctx, "SELECT pg_catalog.set_config('snowkey.begun', 'yes', true)"); err != nil {
-			return false, err
-		}
-		err = outcome.Scalar(ctx, c, &open, "SELECT COALESCE(pg_catalog.current_setting('snowkey.begun', true), '') = 'yes'")
-	case MySQL:
-		// The first comment is SQL for TiDB, where it begins another one that takes the rest.
-		err = outcome.Scalar(ctx, c, &open, "SELECT /*T! @@tidb_current_ts > 0 -- */ @@in_transaction")
-		if dialect.UnknownVariable(err) {
-			// MySQL lacks it, but refuses to set how the next transaction begins while one is
-			// open, with an error that changes nothing.
-			_, err = c.ExecContext(ctx, "SET @@transaction_read_only = @@session.transaction_read_only")
-			if open = dialect.InTransaction(err); open {
-				err = nil
-			}
-		}
-	}
-	return open, err
 }

@@ -37,10 +37,11 @@
 //   - sqlxhelper/dialect.go: names of drivers, whether to prepare, and other traits
 //   - internal/base/readback/database.go: how the rows that an upsert met are found
 //   - sqlxhelper/intx.go, sqlxhelper/conn.go: what a driver does when the server is silent or a
-//     connection ends, whether a transaction is open
+//     connection ends
 //   - internal/base/outcome/database.go, internal/base/outcome/settle.go,
-//     internal/base/outcome/record.go: which commits wait for a standby, how a server shows whether a
-//     transaction is committed or over, whether it can be asked before the COMMIT
+//     internal/base/outcome/record.go, internal/base/outcome/open.go: which commits wait for a
+//     standby, how a server shows whether a transaction is committed, over or open, whether it can be
+//     asked before the COMMIT
 //   - gormplugin/dialect.go: GORM's names of the databases, and everything in which upserts
 //     differ; gormplugin and gormplugin/schemacheck have a file per database
 //   - gormplugin/schemacheck/dialect.go: the queries and statements of schemacheck
