@@ -156,7 +156,7 @@ func (d *DB[T]) free(ctx context.Context, t *sqlrow.Tx) (p place[T], err error) 
 	}
 	p, err = d.place(all)
 	if err == nil && !p.there && len(p.others) > 0 {
-		err = fmt.Errorf("%w: %s, beside which %s is not created; name the one that all programs of the same rows use, with its schema, in Config.Table",
+		err = fmt.Errorf("%w: %s, beside which %[3]s is not created; set Config.Table to the one whose programs write the same rows, with its schema, or to %[3]s if no other program does",
 			sqlstore.ErrOtherSchema, strings.Join(p.others, ", "), p.Names[0])
 	}
 	return p, err
