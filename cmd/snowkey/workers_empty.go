@@ -92,16 +92,16 @@ func unused(s leasestore.Space, rows []leasestore.Row, now leasestore.Millis) er
 		if row.Retired() {
 			return fmt.Errorf("worker %d of namespace %s is retired, so that keys of its layout are made without a lease: use a namespace of another name, in Config.Namespace", row.Worker, s.Namespace)
 		}
-		last := row.Until.Time()
+		last, holder := row.Until.Time(), fmt.Sprintf("by %q", row.Holder)
 		if row.Owner == "" {
-			row.Owner = "given back" // Written also tells when
+			row.Owner, holder = "given back", "and was given back" // Written also tells when
 		}
 		if at, ok := row.Written(); ok && at.After(last) {
 			last = at
 		}
 		if row.Until > 0 && now.Time().Sub(last) < longestWindow {
-			return fmt.Errorf("worker %d of namespace %s was in use at %s, by %q: stop all programs of the namespace, and try again after %s; or use a namespace of another name, in Config.Namespace",
-				row.Worker, s.Namespace, stamp(last.UTC()), row.Holder, stamp(last.Add(longestWindow).UTC()))
+			return fmt.Errorf("worker %d of namespace %s was in use at %s, %s: stop all programs of the namespace, and try again after %s; or use a namespace of another name, in Config.Namespace",
+				row.Worker, s.Namespace, stamp(last.UTC()), holder, stamp(last.Add(longestWindow).UTC()))
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func TestTheErrorOfAnotherLayoutNamesTheCommandThatEmptiesTheNamespace(t *testin
 			return fmt.Sprint(rows, err)
 		}
 		before := stored()
-		if _, bad, code := p.on(t, "-yes "+command[1], ""); code != 1 || !strings.Contains(bad, fmt.Sprintf("worker %d of namespace %s was in use at ", worker, shop)) || stored() != before {
+		if _, bad, code := p.on(t, "-yes "+command[1], ""); code != 1 || !strings.Contains(bad, fmt.Sprintf("worker %d of namespace %s was in use at ", worker, shop)) || !strings.Contains(bad, "Z, and was given back: stop all programs") || stored() != before {
 			t.Errorf("empty just after the lease = %s, %d; want the number that was in use, and no change", bad, code)
 		}
 		p.age(t, shop, worker, true)
