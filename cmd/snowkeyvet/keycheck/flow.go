@@ -67,7 +67,7 @@ func (c *checker) checkConversion(instr ssa.Instruction) {
 	to, ok := result.Type().Underlying().(*types.Basic)
 	if ok && !keyType(from.Type()) && narrow(to) && instr.Pos().IsValid() && c.integerKey(from) {
 		at := c.at(instr)
-		c.report("narrow", at, fmt.Sprintf("%s is too small for %s, the key of a model, which needs up to 63 bits; use int64", c.name(result.Type()), c.operand(at, from)))
+		c.report(Narrow, at, fmt.Sprintf("%s is too small for %s, the key of a model, which needs up to 63 bits; use int64", c.name(result.Type()), c.operand(at, from)))
 		return
 	}
 	if !ok || !keyType(from.Type()) || !whole(from) || !instr.Pos().IsValid() || hasMethod(result.Type(), "MarshalJSON", "MarshalText") {
@@ -79,10 +79,10 @@ func (c *checker) checkConversion(instr ssa.Instruction) {
 		c.report("float", at, fmt.Sprintf("%s holds 53 bits or fewer, and %s is a %s of 63; keep it as it is, or as text", to, c.operand(at, from), key))
 	case to.Kind() == types.Int || to.Kind() == types.Uint:
 		if !c.checkJSON(from.Type(), result) {
-			c.report("narrow", at, fmt.Sprintf("%s has 32 bits on some platforms, and %s is a %s of 63; use int64", to, c.operand(at, from), key))
+			c.report(Narrow, at, fmt.Sprintf("%s has 32 bits on some platforms, and %s is a %s of 63; use int64", to, c.operand(at, from), key))
 		}
 	case to.Info()&types.IsInteger != 0 && to.Kind() != types.Int64 && to.Kind() != types.Uint64 && to.Kind() != types.Uintptr:
-		c.report("narrow", at, fmt.Sprintf("%s is too small for %s, a %s of 63 bits; use int64", to, c.operand(at, from), key))
+		c.report(Narrow, at, fmt.Sprintf("%s is too small for %s, a %s of 63 bits; use int64", to, c.operand(at, from), key))
 	default:
 		c.checkJSON(from.Type(), result)
 	}

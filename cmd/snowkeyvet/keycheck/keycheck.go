@@ -27,12 +27,14 @@
 package keycheck
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -46,6 +48,9 @@ import (
 
 // TypesPath is the package of the key types.
 const TypesPath = "github.com/snowkey/snowkey/types"
+
+// Narrow is the category of places that cut keys.
+const Narrow = "narrow"
 
 // Analyzer has all the rules of this package. It is safe for concurrent use.
 var Analyzer = &analysis.Analyzer{
@@ -63,23 +68,18 @@ type checker struct {
 	models *models.Set
 	keys   map[token.Pos]bool // fields of models that hold integers that are keys
 
-	generated map[*token.File]*stale
-}
-
-// stale is a generated file with keys in places that a rule reports.
-type stale struct {
-	first  analysis.Diagnostic
-	places int
+	found     []analysis.Diagnostic
+	generated map[*token.File][]analysis.Diagnostic // of each generated file
 }
 
 func run(pass *analysis.Pass) (any, error) {
 	if pass.Pkg.Path() == TypesPath {
 		return nil, nil
 	}
-	c := &checker{Pass: pass, calls: map[token.Pos]*ast.CallExpr{}, seen: map[token.Pos]bool{}, generated: map[*token.File]*stale{}}
+	c := &checker{Pass: pass, calls: map[token.Pos]*ast.CallExpr{}, seen: map[token.Pos]bool{}, generated: map[*token.File][]analysis.Diagnostic{}}
 	for _, f := range pass.Files {
 		if ast.IsGenerated(f) {
-			c.generated[pass.Fset.File(f.FileStart)] = &stale{}
+			c.generated[pass.Fset.File(f.FileStart)] = nil
 		}
 	}
 	c.findModels()
@@ -106,7 +106,7 @@ func run(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	c.reportGenerated()
+	c.reportAll()
 	return nil, nil
 }
 
@@ -167,24 +167,44 @@ func (c *checker) report(category string, at analysis.Range, message string, fix
 	}
 	c.seen[at.Pos()] = true
 	d := analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: category, Message: message, SuggestedFixes: fixes}
-	if f := c.generated[c.Fset.File(at.Pos())]; f != nil {
-		if f.places++; f.places == 1 || d.Pos < f.first.Pos {
-			f.first = d
-		}
+	file := c.Fset.File(at.Pos())
+	if _, generated := c.generated[file]; generated {
+		c.generated[file] = append(c.generated[file], d)
 		return
 	}
-	c.Report(d)
+	c.found = append(c.found, d)
 }
 
-// reportGenerated reports each generated file once.
-func (c *checker) reportGenerated() {
-	for _, f := range c.generated {
-		if f.places > 0 {
-			f.first.SuggestedFixes = nil
-			f.first.Message = fmt.Sprintf("%s (the first of %d places in a generated file: mend what it is generated from)", f.first.Message, f.places)
-			c.Report(f.first)
+// reportAll reports what was found, and each generated file once.
+func (c *checker) reportAll() {
+	for _, places := range c.generated {
+		if len(places) > 0 {
+			Sort(c.Fset, places)
+			first := places[0]
+			first.SuggestedFixes = nil
+			first.Message += fmt.Sprintf(" (the first of %d places in a generated file: mend what it is generated from)", len(places))
+			c.found = append(c.found, first)
 		}
 	}
+	Sort(c.Fset, c.found)
+	for _, d := range c.found {
+		c.Report(d)
+	}
+}
+
+// Sort puts the places that cut keys first, because each is a wrong result everywhere, and all
+// others in the order of the source.
+func Sort(fset *token.FileSet, all []analysis.Diagnostic) {
+	slices.SortFunc(all, func(a, b analysis.Diagnostic) int {
+		if cut := a.Category == Narrow; cut != (b.Category == Narrow) {
+			if cut {
+				return -1
+			}
+			return 1
+		}
+		x, y := fset.Position(a.Pos), fset.Position(b.Pos)
+		return cmp.Or(strings.Compare(x.Filename, y.Filename), x.Offset-y.Offset, strings.Compare(a.Message, b.Message))
+	})
 }
 
 // keyType reports whether t is types.Snowflake or types.ID[T].

@@ -32,9 +32,9 @@ const (
 
 // The categories of findings, in the order in which they come.
 const (
-	narrow = "narrow" // 32 bits of a key are kept, on every platform
-	moves  = "move"   // has an edit
-	left   = "left"   // for somebody to look at
+	narrow = keycheck.Narrow // 32 bits of a key are kept, on every platform
+	moves  = "move"          // has an edit
+	left   = "left"          // for somebody to look at
 )
 
 // Findings returns what has to change: first the places that cut keys, then all others, each in the
@@ -50,13 +50,7 @@ func (p *Program) Findings() []analysis.Diagnostic {
 	f.remarks()
 	f.generatedFiles()
 	f.configurations()
-	slices.SortFunc(f.all, func(a, b analysis.Diagnostic) int {
-		if (a.Category == narrow) != (b.Category == narrow) {
-			return strings.Compare(b.Category, a.Category)
-		}
-		x, y := p.Fset.Position(a.Pos), p.Fset.Position(b.Pos)
-		return cmp.Or(strings.Compare(x.Filename, y.Filename), x.Offset-y.Offset, strings.Compare(a.Message, b.Message))
-	})
+	keycheck.Sort(p.Fset, f.all)
 	return f.all
 }
 
