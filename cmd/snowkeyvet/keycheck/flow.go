@@ -27,6 +27,14 @@ func conversion(v any) ssa.Value {
 	return nil
 }
 
+// origin returns what v was before conversions.
+func origin(v ssa.Value) ssa.Value {
+	for x := conversion(v); x != nil; x = conversion(v) {
+		v = x
+	}
+	return v
+}
+
 // whole reports whether v is all of a key, and not a part or a difference.
 func whole(v ssa.Value) bool {
 	switch v := v.(type) {
@@ -65,6 +73,9 @@ func (c *checker) checkConversion(instr ssa.Instruction) {
 		return
 	}
 	to, ok := result.Type().Underlying().(*types.Basic)
+	if ok && narrow(to) {
+		from = origin(from) // the steps between may be wide
+	}
 	if ok && !keyType(from.Type()) && narrow(to) && instr.Pos().IsValid() && c.integerKey(from) {
 		at := c.at(instr)
 		c.report(Narrow, at, fmt.Sprintf("%s is too small for %s, the key of a model, which needs up to 63 bits; use int64", c.name(result.Type()), c.operand(at, from)))
@@ -127,10 +138,7 @@ func (c *checker) checkOrigin(key, from ssa.Value) {
 		}
 		return
 	}
-	for x := conversion(from); x != nil; x = conversion(from) {
-		from = x
-	}
-	extract, ok := from.(*ssa.Extract)
+	extract, ok := origin(from).(*ssa.Extract)
 	if !ok || extract.Index != 0 {
 		return
 	}

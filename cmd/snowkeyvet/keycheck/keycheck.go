@@ -78,7 +78,7 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	c := &checker{Pass: pass, calls: map[token.Pos]*ast.CallExpr{}, seen: map[token.Pos]bool{}, generated: map[*token.File][]analysis.Diagnostic{}}
 	for _, f := range pass.Files {
-		if ast.IsGenerated(f) {
+		if models.Generated(pass.Fset, f) {
 			c.generated[pass.Fset.File(f.FileStart)] = nil
 		}
 	}
@@ -218,12 +218,12 @@ func keyType(t types.Type) bool {
 
 // name returns a type as the package writes it.
 func (c *checker) name(t types.Type) string {
-	return types.TypeString(t, func(p *types.Package) string {
+	return models.CName(types.TypeString(t, func(p *types.Package) string {
 		if p == c.Pkg {
 			return ""
 		}
 		return p.Name()
-	})
+	}))
 }
 
 // checkDefinition reports a type that is defined on a key type and so has none of its methods.

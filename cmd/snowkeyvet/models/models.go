@@ -8,6 +8,7 @@ package models
 
 import (
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"reflect"
@@ -140,6 +141,19 @@ func StructOf(t types.Type) *types.TypeName {
 	}
 	return nil
 }
+
+// Generated reports whether a program has written a file. cgo says so of its copy of every file that
+// imports "C", of which only the original can tell.
+func Generated(fset *token.FileSet, f *ast.File) bool {
+	if name := fset.Position(f.Package).Filename; ast.IsGenerated(f) && name != fset.File(f.FileStart).Name() {
+		original, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.PackageClauseOnly|parser.ParseComments)
+		return err != nil || ast.IsGenerated(original)
+	}
+	return ast.IsGenerated(f)
+}
+
+// CName returns a text of cgo's copy as the original has it: C.int for _Ctype_int.
+func CName(text string) string { return strings.ReplaceAll(text, "_Ctype_", "C.") }
 
 // takes are GORM's functions whose first argument is a model, a list of them, or a pointer to one
 // of these. All arguments of those of a Migrator are.

@@ -243,7 +243,7 @@ func (f *findings) conversions() {
 		case c.from.isKey() && (c.kind == types.Float64 || c.kind == types.Float32):
 			f.left(c.call.Pos(), "float of a key: a float holds 53 bits, a key 63")
 		case c.from.isKey():
-			f.cut(c.call.Pos(), types.ExprString(c.call.Fun), c.kind, "")
+			f.cut(c.call.Pos(), models.CName(types.ExprString(ast.Unparen(c.call.Fun))), c.kind, "")
 		}
 	}
 }
@@ -491,9 +491,14 @@ func (p *Program) Fix(all []analysis.Diagnostic) (changed int, err error) {
 			return 0, fmt.Errorf("move: %w", err)
 		}
 		slices.SortStableFunc(list, func(a, b analysis.TextEdit) int { return cmp.Or(int(b.Pos-a.Pos), int(b.End-a.End)) })
+		lines := token.NewFileSet().AddFile(name, -1, len(text))
+		lines.SetLinesForContent(text)
+		offset := func(pos token.Pos) int { // by line and column, as cgo's copy has them too
+			at := p.Fset.Position(pos)
+			return lines.Offset(lines.LineStart(at.Line)) + at.Column - 1
+		}
 		for _, e := range list {
-			start, end := p.Fset.Position(e.Pos).Offset, p.Fset.Position(e.End).Offset
-			text = slices.Concat(text[:start], e.NewText, text[end:])
+			text = slices.Concat(text[:offset(e.Pos)], e.NewText, text[offset(e.End):])
 		}
 		if texts[name], err = imports(name, text); err != nil {
 			return 0, err

@@ -17,6 +17,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -116,6 +117,9 @@ func Load(dir string, patterns ...string) (*Program, error) {
 			continue
 		}
 		p.Fset = pkg.Fset
+		pkg.Syntax = slices.DeleteFunc(pkg.Syntax, func(f *ast.File) bool { // declares the types of C
+			return filepath.Base(p.Fset.Position(f.Package).Filename) == "_cgo_gotypes.go"
+		})
 		p.packages = append(p.packages, pkg)
 		p.roots[pkg.Types.Path()] = true
 	}
@@ -143,7 +147,7 @@ func Load(dir string, patterns ...string) (*Program, error) {
 func (p *Program) declare(pkg *packages.Package, f *ast.File) {
 	name := p.Fset.Position(f.Pos()).Filename
 	if p.files[name] == nil {
-		p.files[name] = &file{File: f, pkg: pkg, generated: ast.IsGenerated(f)}
+		p.files[name] = &file{File: f, pkg: pkg, generated: models.Generated(p.Fset, f)}
 	}
 	put := func(names []*ast.Ident, expr ast.Expr) {
 		for _, name := range names {

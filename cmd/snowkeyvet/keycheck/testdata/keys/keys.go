@@ -47,6 +47,11 @@ func use(db *gorm.DB, g FaceGroup, f *Face, a []Album, r Row, o Options) {
 	_ = float64(int64(g.ID) / 2) // a part
 }
 
+func steps(g FaceGroup, id types.Snowflake) (int32, int16) {
+	n, wide := int(g.ID), int64(id)
+	return int32(n), int16(wide) // want `int32 is too small for n, the key of a model` `int16 is too small for wide, a types.Snowflake`
+}
+
 func readers(id types.Snowflake) {
 	_ = datatypes.JSONArrayQuery("readers").Contains(id) // want `Contains compares a number, and a JSON column holds a types.Snowflake as a string: .*use id.String\(\)`
 	_ = datatypes.JSONArrayQuery("readers").Contains(id.String())
