@@ -95,7 +95,8 @@ type Config struct {
 //
 // Where the program may not create tables the error is a [*sqlstore.TableError], whose text has
 // the statements for whoever may. Where another schema has the table, it is
-// [sqlstore.ErrOtherSchema]. The other errors are those of [lease.Acquire]. For other
+// [sqlstore.ErrOtherSchema]. Where the tables are there and the program may only read them, the
+// text of the error has the rights to grant. The other errors are those of [lease.Acquire]. For other
 // stores and other settings, call that function and core.New; docs/workers.md shows how.
 func Open(ctx context.Context, db *sql.DB, c Config) (*core.Generator, error) {
 	if c.Namespace == "" {
@@ -106,10 +107,19 @@ func Open(ctx context.Context, db *sql.DB, c Config) (*core.Generator, error) {
 	}
 	gen, err := c.open(ctx, db)
 	if err != nil {
-		return nil, fmt.Errorf("snowkey: Open: %w", err)
+		return nil, &openError{err}
 	}
 	return gen, nil
 }
+
+// An openError has the name of the package once, although a ValueError of it begins with it too.
+type openError struct{ err error }
+
+func (e *openError) Error() string {
+	return "snowkey: Open: " + strings.TrimPrefix(e.err.Error(), "snowkey: ")
+}
+
+func (e *openError) Unwrap() error { return e.err }
 
 func (c *Config) open(ctx context.Context, db *sql.DB) (*core.Generator, error) {
 	if db == nil {
@@ -160,6 +170,10 @@ func (c *Config) onTables(ctx context.Context, db *sql.DB, window time.Duration)
 		}
 		gen, err = c.leased(ctx, store, window)
 	}
+	if dialect.Denied(err) {
+		table := cmp.Or(c.Table, sqllease.DefaultTable)
+		err = fmt.Errorf("the program lacks a right to the tables %[1]s, %[1]s_meta and %[1]s_past of worker numbers: grant it SELECT, INSERT and UPDATE on all three (%[2]w)", table, err)
+	}
 	return gen, err
 }
 
@@ -170,7 +184,7 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("snowkey: the database has no table %s of worker numbers, and did not let Open create it (%v): let a user with the right to create tables run this once, and grant SELECT, INSERT and UPDATE on it to the program\n%s;",
+	return fmt.Sprintf("the database lacks the tables %s of worker numbers, and did not let Open create it (%v): let a user with the right to create tables run this once, and grant the program SELECT, INSERT and UPDATE on all of them\n%s;",
 		strings.Join(e.missing.Tables, ", "), e.refused, strings.Join(e.missing.Statements, ";\n"))
 }
 

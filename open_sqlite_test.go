@@ -220,12 +220,12 @@ func TestOpenRefusesWhatItCannotUseBeforeItAsks(t *testing.T) {
 		config snowkey.Config
 		want   string
 	}{
-		"no database":                       {nil, snowkey.Config{}, "snowkey: db is nil"},
+		"no database":                       {nil, snowkey.Config{}, "snowkey: Open: db is nil"},
 		"63 worker bits in memory":          {memory, snowkey.Config{Layout: wide}, "WorkerBits"},
 		"-1 worker bits in memory":          {memory, snowkey.Config{Layout: negative}, "WorkerBits"},
 		"63 worker bits in a file":          {file, snowkey.Config{Layout: wide}, "WorkerBits"},
 		"-1 worker bits in a file":          {file, snowkey.Config{Layout: negative}, "WorkerBits"},
-		"-1 worker bits and no database":    {nil, snowkey.Config{Layout: negative}, "snowkey: db is nil"},
+		"-1 worker bits and no database":    {nil, snowkey.Config{Layout: negative}, "snowkey: Open: db is nil"},
 		"-1 worker bits, a dialect of name": {memory, snowkey.Config{Layout: negative, Dialect: sqlstore.PostgreSQL}, "WorkerBits"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
@@ -180,7 +181,10 @@ func TestOpenPrintsTheStatementsThatItMayNotRun(t *testing.T) {
 			t.Fatalf("Open = %v, %v; want a *sqlstore.TableError", gen, err)
 		}
 		cause, statements, _ := strings.Cut(err.Error(), "\n")
-		for _, part := range []string{"snowkey: ", "denied", missing.Tables[0], "let a user with the right to create tables run this once"} {
+		if !strings.HasPrefix(cause, "snowkey: Open: the database lacks the tables ") || strings.Count(cause, "snowkey: ") != 1 {
+			t.Errorf("the first line of Open's error = %s; want first what is missing, and the package's name once", cause)
+		}
+		for _, part := range []string{"denied", missing.Tables[0], "let a user with the right to create tables run this once"} {
 			if !strings.Contains(cause, part) || strings.Contains(cause, "CreateTables") {
 				t.Errorf("the first line of Open's error = %s; want %q in it, and no method of the store", cause, part)
 			}
@@ -189,29 +193,73 @@ func TestOpenPrintsTheStatementsThatItMayNotRun(t *testing.T) {
 			t.Errorf("Open's error has the statements\n%s\nwant each on a line of its own\n%s", statements, want)
 		}
 	}
+	eachUnprivileged(t, func(t *testing.T, _, program leaseTarget, _ func(string)) { check(t, program) })
+}
+
+func TestOpenByAReaderOfItsTablesNamesTheRightsToGrant(t *testing.T) {
+	eachUnprivileged(t, func(t *testing.T, admin, program leaseTarget, grant func(rights string)) {
+		gen, err := snowkey.Open(t.Context(), admin.open(t), admin.opened(snowkey.Config{}))
+		must(t, err)
+		must(t, gen.Close(t.Context()))
+		c := program.opened(snowkey.Config{})
+		for _, has := range []string{"SELECT", "SELECT, INSERT"} {
+			grant(has)
+			gen, err := snowkey.Open(t.Context(), program.open(t), c)
+			if gen != nil || !dialect.Denied(err) {
+				t.Fatalf("Open with %s = %v, %v; want that the database denies it", has, gen, err)
+			}
+			if want := "snowkey: Open: the program lacks a right to the tables " + c.Table + ", " + c.Table + "_meta and " + c.Table + "_past of worker numbers: grant it SELECT, INSERT and UPDATE on all three ("; !strings.HasPrefix(err.Error(), want) || strings.Count(err.Error(), "snowkey: ") != 1 {
+				t.Errorf("Open with %s = %v; want first %s", has, err, want)
+			}
+		}
+		grant("SELECT, INSERT, UPDATE")
+		gen, err = snowkey.Open(t.Context(), program.open(t), c)
+		must(t, err)
+		must(t, gen.Close(t.Context()))
+	})
+}
+
+// eachUnprivileged runs test with an administrator and a program of one schema or database, in which
+// the program may create no table. What grant gives it on all tables takes the place of what it had.
+func eachUnprivileged(t *testing.T, test func(t *testing.T, admin, program leaseTarget, grant func(rights string))) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		role := spaceName()
-		g := leasePostgres(t, pgxConnector, "role", role)
-		g.exec(t, "CREATE ROLE "+role)
+		admin := leasePostgres(t, pgxConnector)
+		admin.exec(t, "CREATE ROLE "+role)
 		t.Cleanup(func() {
-			g.exec(t, "DROP OWNED BY "+role)
-			g.exec(t, "DROP ROLE "+role)
+			admin.exec(t, "DROP OWNED BY "+role)
+			admin.exec(t, "DROP ROLE "+role)
 		})
-		g.exec(t, "DO $$BEGIN EXECUTE 'GRANT USAGE ON SCHEMA ' || current_schema() || ' TO "+role+"'; END$$")
-		check(t, g)
+		admin.exec(t, "GRANT USAGE ON SCHEMA "+admin.schema+" TO "+role)
+		program := admin
+		u, err := url.Parse(admin.dsn)
+		must(t, err)
+		query := u.Query()
+		query.Set("role", role)
+		u.RawQuery = query.Encode()
+		program.dsn = u.String()
+		test(t, admin, program, func(rights string) {
+			admin.exec(t, "REVOKE ALL ON ALL TABLES IN SCHEMA "+admin.schema+" FROM "+role)
+			admin.exec(t, "GRANT "+rights+" ON ALL TABLES IN SCHEMA "+admin.schema+" TO "+role)
+		})
 	})
 	for name, server := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
 		t.Run(name, func(t *testing.T) {
-			g := leaseMySQL(t, server(t), func(*mysql.Config) {})
-			config, err := mysql.ParseDSN(g.dsn)
+			admin := leaseMySQL(t, server(t), func(*mysql.Config) {})
+			config, err := mysql.ParseDSN(admin.dsn)
 			must(t, err)
-			user := spaceName()[:20]
-			g.exec(t, "CREATE USER "+user+"@'%'")
-			t.Cleanup(func() { g.exec(t, "DROP USER "+user+"@'%'") })
-			g.exec(t, "GRANT SELECT, INSERT, UPDATE ON "+config.DBName+".* TO "+user+"@'%'")
-			config.User, config.Passwd = user, ""
-			g.dsn = config.FormatDSN()
-			check(t, g)
+			user := spaceName()[:20] + "@'%'"
+			admin.exec(t, "CREATE USER "+user)
+			t.Cleanup(func() { admin.exec(t, "DROP USER "+user) })
+			on := " ON " + config.DBName + ".* "
+			admin.exec(t, "GRANT SELECT, INSERT, UPDATE"+on+"TO "+user)
+			config.User, config.Passwd = strings.TrimSuffix(user, "@'%'"), ""
+			program := admin
+			program.dsn = config.FormatDSN()
+			test(t, admin, program, func(rights string) {
+				admin.exec(t, "REVOKE ALL"+on+"FROM "+user)
+				admin.exec(t, "GRANT "+rights+on+"TO "+user)
+			})
 		})
 	}
 }
