@@ -1,7 +1,10 @@
 package servers
 
 import (
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"gorm.io/datatypes"
@@ -55,7 +58,8 @@ func TestAKeyIsInAColumnOfJSONAsItsText(t *testing.T) {
 	}
 }
 
-// Redis keeps a score as a double, so that neighbours have one.
+// Redis keeps a score as a double, so that neighbours have one, and a page by score misses rows. As
+// members of one score, the texts of Base32 are in the order of the keys, however long they are.
 func TestScoresOfRedisRoundKeys(t *testing.T) {
 	client, set := redisHash(t)
 	ctx := t.Context()
@@ -64,32 +68,39 @@ func TestScoresOfRedisRoundKeys(t *testing.T) {
 	for i := range types.Snowflake(200) {
 		members = append(members, redis.Z{Score: float64(first + i), Member: (first + i).String()})
 	}
-	if err := client.ZAdd(ctx, set, members...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, client.ZAdd(ctx, set, members...).Err())
 	stored, err := client.ZRangeWithScores(ctx, set, 0, -1).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	scores := map[float64]int{}
 	for _, z := range stored {
 		scores[z.Score]++
 	}
 	if len(stored) != 200 || len(scores) > 10 {
-		t.Errorf("%d keys have %d scores; want 200 keys, and so few scores that a page by score misses rows", len(stored), len(scores))
+		t.Errorf("%d keys have %d scores; want 200 keys, and at most 10", len(stored), len(scores))
 	}
-	// By their texts, members with one score are in order, as long as all have as many digits.
-	if err := client.Del(ctx, set).Err(); err != nil {
-		t.Fatal(err)
+	after := strconv.FormatFloat(stored[99].Score, 'f', -1, 64)
+	page, err := client.ZRangeByScore(ctx, set, &redis.ZRangeBy{Min: "(" + after, Max: "+inf", Count: 100}).Result()
+	must(t, err)
+	if want := 88; len(page) != want {
+		t.Errorf("the page by score after the 100th of 200 has %d members; want %d of the other 100", len(page), want)
 	}
-	for i := range members {
-		members[i].Score = 0
+
+	must(t, client.Del(ctx, set).Err())
+	keys := []types.Snowflake{9, 10} // counted before
+	for i := range types.Snowflake(200) {
+		keys = append(keys, first+i)
 	}
-	if err := client.ZAdd(ctx, set, members...).Err(); err != nil {
-		t.Fatal(err)
+	keys = append(keys, core.Default().Max(time.Date(2035, 1, 1, 0, 0, 0, 0, time.UTC))) // a digit longer
+	var texts []string
+	for _, key := range keys {
+		texts = append(texts, key.Base32())
+		must(t, client.ZAdd(ctx, set, redis.Z{Member: key.Base32()}).Err())
 	}
-	page, err := client.ZRangeByLex(ctx, set, &redis.ZRangeBy{Min: "(" + (first + 99).String(), Max: "+", Count: 100}).Result()
-	if err != nil || len(page) != 100 || page[0] != (first+100).String() || page[99] != (first+199).String() {
-		t.Errorf("the page after the 100th by lex has %d members, %v; want the other 100 in order", len(page), err)
+	for i := range keys {
+		page, err := client.ZRangeByLex(ctx, set, &redis.ZRangeBy{Min: "(" + texts[i], Max: "+", Count: 100}).Result()
+		must(t, err)
+		if rest := texts[i+1:]; !slices.Equal(page, rest[:min(100, len(rest))]) {
+			t.Fatalf("the page by lex after %s has %d members that are not the next ones in order", keys[i], len(page))
+		}
 	}
 }
