@@ -2,8 +2,8 @@
 // the tags db of sqlx. It looks at types, so that it also reads models of packages without source.
 //
 // A struct is a model if a field has a tag gorm, or the tag db:"id"; if it has a method TableName;
-// if a model is embedded in it; if a call hands it to GORM, such as AutoMigrate, Create or Find;
-// or if an association of a model leads to it. A key needs no tag.
+// if a model is embedded in it; if a call hands it to GORM, such as AutoMigrate, Create or Find,
+// also as an any of a variable, a list, a parameter or a result; or if an association of a model leads to it. A key needs no tag.
 package models
 
 import (
@@ -17,8 +17,6 @@ import (
 	"strings"
 )
 
-const gormPath = "gorm.io/gorm"
-
 // A Package is the source in which Find looks for calls and types.
 type Package struct {
 	Info  *types.Info
@@ -27,8 +25,9 @@ type Package struct {
 
 // A Set is the models of some packages. It is not safe for concurrent use.
 type Set struct {
-	All   []*Model // in the order in which they were found
-	byPos map[token.Pos]*Model
+	All     []*Model           // in the order in which they were found
+	Unknown map[token.Pos]bool // where GORM gets a model that the source does not show
+	byPos   map[token.Pos]*Model
 }
 
 // A Model is a struct with a table.
@@ -59,7 +58,11 @@ func (c *Column) has(name string) bool {
 // Find finds the models in the source of packages. Types of one declaration that were checked
 // more than once, as those of a package and of its test are, count as one.
 func Find(pkgs ...Package) *Set {
-	s := &Set{byPos: map[token.Pos]*Model{}}
+	s := &Set{Unknown: map[token.Pos]bool{}, byPos: map[token.Pos]*Model{}}
+	all := flows{}
+	for _, p := range pkgs {
+		all.read(p)
+	}
 	for _, p := range pkgs {
 		for _, f := range p.Files {
 			ast.Inspect(f, func(n ast.Node) bool {
@@ -69,8 +72,8 @@ func Find(pkgs ...Package) *Set {
 						s.add(name)
 					}
 				case *ast.CallExpr:
-					for _, t := range shown(p.Info, n) {
-						s.add(StructOf(t))
+					for _, e := range shown(p.Info, n) {
+						s.show(all, value{p.Info, e})
 					}
 				}
 				return true
@@ -154,44 +157,6 @@ func Generated(fset *token.FileSet, f *ast.File) bool {
 
 // CName returns a text of cgo's copy as the original has it: C.int for _Ctype_int.
 func CName(text string) string { return strings.ReplaceAll(text, "_Ctype_", "C.") }
-
-// takes are GORM's functions whose first argument is a model, a list of them, or a pointer to one
-// of these. All arguments of those of a Migrator are.
-var takes = map[string]bool{
-	"Create": true, "CreateInBatches": true, "Save": true, "First": true, "Take": true, "Last": true, "Find": true,
-	"FindInBatches": true, "FirstOrInit": true, "FirstOrCreate": true, "Updates": true, "Delete": true, "Model": true,
-	"AutoMigrate": true, "CreateTable": true, "DropTable": true, "HasTable": true,
-}
-
-// shown returns the types that a call hands to GORM as models.
-func shown(info *types.Info, call *ast.CallExpr) (found []types.Type) {
-	fun := ast.Unparen(call.Fun)
-	if index, ok := fun.(*ast.IndexExpr); ok { // gorm.G[T](db)
-		fun = index.X
-	}
-	sel, ok := fun.(*ast.SelectorExpr)
-	if !ok {
-		return nil
-	}
-	f, ok := info.Uses[sel.Sel].(*types.Func)
-	if !ok || f.Pkg() == nil || f.Pkg().Path() != gormPath {
-		return nil
-	}
-	if arguments := info.Instances[sel.Sel].TypeArgs; f.Name() == "G" && arguments.Len() == 1 {
-		return []types.Type{arguments.At(0)}
-	}
-	if !takes[f.Name()] {
-		return nil
-	}
-	args := call.Args
-	if !f.Signature().Variadic() || f.Signature().Params().Len() > 1 {
-		args = args[:min(1, len(args))]
-	}
-	for _, arg := range args {
-		found = append(found, info.TypeOf(arg))
-	}
-	return found
-}
 
 // maxDepth bounds how deep structs are embedded, because one may embed a pointer to itself.
 const maxDepth = 8

@@ -187,8 +187,12 @@ func hasMethods(d decl, spec *ast.TypeSpec) bool {
 	return ok && named.NumMethods() > 0
 }
 
-// columns changes what is not an integer: gorm.Model and tags.
+// columns changes what is not an integer: gorm.Model and tags. It reports the calls that may show
+// more of them.
 func (f *findings) columns() {
+	for pos := range f.models.Unknown {
+		f.left(pos, "GORM gets a model here that the source does not show: if it has no tag, give its key the tag gorm:\"primaryKey\"")
+	}
 	for _, file := range f.files {
 		info := file.pkg.TypesInfo
 		ast.Inspect(file.File, func(n ast.Node) bool {

@@ -6,6 +6,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/chat/gen"
+	"example.com/chat/lists"
 	"example.com/chat/model"
 )
 
@@ -39,4 +40,9 @@ func token(db *sql.DB, t *model.Token) error {
 	}
 	t.Id, err = r.LastInsertId()
 	return err
+}
+
+func migrate(db *gorm.DB) error {
+	lists.Migrate(db)
+	return db.AutoMigrate(lists.All...)
 }
