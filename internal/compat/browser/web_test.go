@@ -128,7 +128,7 @@ func TestAnOrderIsEnteredOpenedAndListed(t *testing.T) {
 
 	b.click("All orders")
 	b.heading("Orders")
-	if got, want := b.text("ol"), "Aalto\n2 lines\n"+made(o.ID)+"\n"+o.ID.String(); got != want {
+	if got, want := b.text("ol"), "Aalto\n2 lines\n"+made(o.ID)+" UTC\n"+o.ID.String(); got != want {
 		t.Errorf("the list shows %q; want %q", got, want)
 	}
 	b.click("New order") // the form does not show the old one
