@@ -21,6 +21,12 @@
 //   - err: a key is used although the error beside it is not nil, not looked at yet, or dropped.
 //     The key is then 0.
 //
+// An integer of another package's model is known as a key only if a tag gorm, the tag db:"id" or
+// TableName says that the struct is a model. A call such as AutoMigrate shows only the models of
+// its package, because vet tools tell packages of those that they import, and not of their siblings.
+// For structs without a tag, give the key the tag gorm:"primaryKey", or run snowkeyvet -move, which
+// reads all packages at once.
+//
 // The rules are local to a function, and prefer silence to a false alarm: a key that is passed to
 // another function as an integer is followed no further. A generated file has one diagnostic, with
 // the number of its places.

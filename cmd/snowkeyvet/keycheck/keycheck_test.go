@@ -15,6 +15,10 @@ func TestEveryRuleReportsItsMistakeAndNothingElse(t *testing.T) {
 	analysistest.Run(t, analysistest.TestData(), keycheck.Analyzer, "./a", "./keys")
 }
 
+func TestKeysOfModelsOfOtherPackagesNeedATag(t *testing.T) {
+	analysistest.Run(t, analysistest.TestData(), keycheck.Analyzer, "./start", "./api")
+}
+
 func TestDiagnosticsNameNoPageOfAModuleThatIsNotPublished(t *testing.T) {
 	for _, result := range analysistest.Run(t, analysistest.TestData(), keycheck.Analyzer, "./keys") {
 		for _, d := range result.Diagnostics {
