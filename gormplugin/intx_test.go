@@ -581,7 +581,7 @@ func TestInTxSucceedsBesideOtherWritersOnSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	const writers, each = 4, 50
-	work := func(inTx func(fn func(tx *gorm.DB) error) error) (failed int64) {
+	work := func(other func() error, inTx func(fn func(tx *gorm.DB) error) error) (failed int64) {
 		var wg sync.WaitGroup
 		var bad atomic.Int64
 		for range writers {
@@ -593,7 +593,7 @@ func TestInTxSucceedsBesideOtherWritersOnSQLite(t *testing.T) {
 						var n int64
 						err := tx.Model(&txItem{}).Count(&n).Error
 						if err == nil && run == 1 {
-							err = create(db, &txCounted{})
+							err = other()
 						}
 						return first(err, create(tx, &txItem{TxOrderID: types.Snowflake(n + 1)}))
 					})
@@ -606,10 +606,11 @@ func TestInTxSucceedsBesideOtherWritersOnSQLite(t *testing.T) {
 		wg.Wait()
 		return bad.Load()
 	}
-	if plain := work(func(fn func(*gorm.DB) error) error { return db.Transaction(fn) }); plain != writers*each {
+	commits := func() error { return create(db, &txCounted{}) }
+	if plain := work(commits, func(fn func(*gorm.DB) error) error { return db.Transaction(fn) }); plain != writers*each {
 		t.Errorf("of %d transactions without InTx, %d failed; want all", writers*each, plain)
 	}
-	failed := work(func(fn func(*gorm.DB) error) error { return gormplugin.InTx(t.Context(), db, nil, fn) })
+	failed := work(commits, func(fn func(*gorm.DB) error) error { return gormplugin.InTx(t.Context(), db, nil, fn) })
 	var counts []int64
 	if err := db.Model(&txItem{}).Order("tx_order_id").Pluck("tx_order_id", &counts).Error; err != nil {
 		t.Fatal(err)
@@ -621,6 +622,24 @@ func TestInTxSucceedsBesideOtherWritersOnSQLite(t *testing.T) {
 	}
 	if failed != 0 || len(counts) != writers*each {
 		t.Errorf("of %d InTx %d failed, and %d rows are stored; want none, and all", writers*each, failed, len(counts))
+	}
+
+	// With this DSN a transaction has the write lock before it reads, so that no other one commits then.
+	locking, l := openLosing(t, gorm.Config{}, "&_txlock=immediate")
+	if err := locking.AutoMigrate(&txItem{}, &txCounted{}); err != nil {
+		t.Fatal(err)
+	}
+	impatient := sql.OpenDB(&losing{dsn: strings.Replace(l.dsn, "_busy_timeout=10000", "_busy_timeout=0", 1)})
+	defer func() { _ = impatient.Close() }()
+	var kept atomic.Int64
+	tries := func() error {
+		if _, err := impatient.Exec("INSERT INTO tx_counteds DEFAULT VALUES"); err != nil {
+			kept.Add(1)
+		}
+		return nil
+	}
+	if failed := work(tries, func(fn func(*gorm.DB) error) error { return locking.Transaction(fn) }); failed != 0 || kept.Load() != writers*each {
+		t.Errorf("of %d transactions with _txlock=immediate, %d failed, and %d kept another one out; want none, and all", writers*each, failed, kept.Load())
 	}
 }
 
