@@ -41,8 +41,6 @@ type creation struct {
 	hidden   bool           // the upsert, from GORM: see countReturned
 	returned bool           // RETURNING gives the keys of the stored rows, in order
 	dropped  *clause.Clause // the upsert that is not sent: see dropUpsert
-	listed   *table         // see catalog
-	room     []cell         // for the next rows that are read
 }
 
 // creationOf returns the creation of stmt, or nil if the plugin fills and checks nothing in

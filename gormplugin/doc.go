@@ -37,9 +37,9 @@
 //     callbacks, see [Installed]. Without it GORM stores the key zero.
 //   - The source never returns a key twice. It does not need a connection of the pool that it
 //     serves, because a nested create asks it while holding one.
-//   - The plugin may read the unique keys and column types of a table from the catalog: when
-//     an upsert first meets a stored row of the table, once for a statement with a row that
-//     is not found, and with [WithUnnest] for creates of many rows.
+//   - The plugin may read the unique keys and column types of a table from the catalog: once
+//     for an upsert with a row that is not found by its key or by the very values of the
+//     target, and with [WithUnnest] for creates of many rows.
 //   - No BEFORE INSERT trigger changes the values of unique keys.
 //
 // # Shards

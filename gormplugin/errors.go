@@ -103,8 +103,10 @@ func (e *UnresolvedError) reason() string {
 		return fmt.Sprintf("unique key %q is on an expression or a generated column, or is an exclusion constraint; name a unique key of columns as the conflict target", e.Key)
 	case ReasonTwoRows:
 		return "it equals two stored rows, in different unique keys; name one of these as the conflict target"
+	case ReasonHidden:
+		return "row level security hides the row, or it has other unique values by now; let a policy for SELECT show it, or name a conflict target that includes the tenant"
 	default:
-		return "the stored row may have other unique values by now, or is not seen: the table was changed meanwhile, row level security hides the row, a trigger has changed or refused it, or a later row of the statement updates a unique column"
+		return "the stored row may have other unique values by now: the table was changed meanwhile, a trigger has changed or refused the row, or a later row of the statement updates a unique column"
 	}
 }
 
@@ -125,12 +127,14 @@ const (
 	// as its target, except on MySQL, which ignores the target.
 	ReasonExpression
 	// ReasonStale means that the unique values of the stored row cannot be relied on. Either
-	// no stored row has them, because the row was changed meanwhile, row level security hides
-	// it, or a trigger has changed or refused the new row. Or, on MySQL and MariaDB, the
-	// statement updates columns of unique keys, and a later row of the statement may have
-	// changed them again.
+	// no stored row has them, because the row was changed meanwhile, or a trigger has changed or
+	// refused the new row. Or, on MySQL and MariaDB, the statement updates columns of unique
+	// keys, and a later row of the statement may have changed them again.
 	ReasonStale
 	// ReasonTwoRows means that the row equals one stored row in one unique key, and another
 	// stored row in another.
 	ReasonTwoRows
+	// ReasonHidden means ReasonStale on a table of PostgreSQL with row level security, which may
+	// hide the stored row from the user.
+	ReasonHidden
 )

@@ -13,6 +13,7 @@ import (
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
+	"github.com/snowkey/snowkey/internal/base/readback"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -156,18 +157,16 @@ func (in *installation) note(c *creation) {
 	if r == nil || len(c.columns) == 0 || c.rows.len() == 0 || !c.columns[0].field.PrimaryKey || !in.database.dialect.Valid() {
 		return
 	}
-	q := c.query()
-	q.write(q.table())
-	table := tableNameOf(q.SQL.String())
-	place := outcome.Place{Dialect: in.database.dialect, Table: table.name, Column: c.columns[0].field.DBName, Text: c.columns[0].key.Text()}
+	table := readback.TableNameOf(c.table())
+	place := outcome.Place{Dialect: in.database.dialect, Table: table.Name, Column: c.columns[0].field.DBName, Text: c.columns[0].key.Text()}
 	// These names are written in quotes.
-	for _, name := range []string{table.schema, table.name, place.Column} {
+	for _, name := range []string{table.Schema, table.Name, place.Column} {
 		if strings.ContainsAny(name, "\"`.") {
 			return
 		}
 	}
-	if table.schema != "" {
-		place.Table = table.schema + "." + table.name
+	if table.Schema != "" {
+		place.Table = table.Schema + "." + table.Name
 	}
 	r.Add(place, c.inserted())
 }

@@ -10,6 +10,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/internal/base/readback"
 )
 
 // An installation is the plugin on one database. It keeps what it learns of the models for
@@ -27,8 +29,8 @@ type model struct {
 	schema  *schema.Schema
 	policy  policy
 	current atomic.Pointer[plan]
-	indexes func() []unique // computed once, see declaredUniques
-	meets   atomic.Bool     // its rows have met others by a key that it does not declare, see dropUpsert
+	indexes func() []readback.Key // computed once, see declaredKeys
+	meets   atomic.Bool           // its rows have met others by a key that it does not declare, see dropUpsert
 }
 
 // model returns what is known of the model of stmt. A model in the map is settled.
@@ -48,7 +50,7 @@ func (in *installation) settled(s *schema.Schema, namer schema.Namer) *model {
 		m, _ = in.models.LoadOrStore(s, &model{
 			schema:  s,
 			policy:  in.policy,
-			indexes: sync.OnceValue(func() []unique { return declaredUniques(s, namer) }),
+			indexes: sync.OnceValue(func() []readback.Key { return declaredKeys(s, namer) }),
 		})
 	}
 	return m.(*model)

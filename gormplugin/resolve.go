@@ -1,121 +1,285 @@
 package gormplugin
 
 import (
+	"database/sql"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 
+	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/internal/base/readback"
 )
 
-// A resolver finds the stored row of each row of an upsert.
-//
-// It first looks for the fresh keys. Only this statement has them, so a row that is stored
-// under one was inserted. A key that the caller has set proves nothing yet: its row need not
-// be the one that the upsert met, and many rows may share part of a composite key.
-//
-// The other rows are looked up by the target of the upsert, or by all unique keys of the
-// table. The database compares the values, because only the database knows its collations
-// and the precision of its columns.
-type resolver struct {
-	*creation
-	upsert   upsert
-	alone    bool          // see table.alone
-	tidb     bool          // see table.tidb
-	assigned []bool        // for each row, whether its key is fresh
-	inserted map[cell]int  // for each stored row with a fresh key, the row of the statement
-	shared   map[cell]bool // keys of the caller that different rows have
-	torn     map[int]bool  // the rows that equal two stored rows
-}
-
-// run resolves all rows: it sets their keys to those of the stored rows, or to zero.
-func (r *resolver) run() (err error) {
-	r.selection = selectionOf(r.stmt, true)
-	r.assigned, r.inserted = r.freshRows(), map[cell]int{}
-	if r.database.inherits && slices.Contains(r.assigned, false) {
-		t, err := r.catalog()
-		if err != nil {
-			return err
-		}
-		r.alone = t.alone
-	}
-	r.shared = r.sharedKeys()
-	byKey, others := r.split()
-	unmet, err := r.byKey(byKey)
+// resolve sets the keys of all rows of an upsert to those of the stored rows, or to zero.
+func (c *creation) resolve(u upsert) error {
+	c.selection = selectionOf(c.stmt, true)
+	sent := c.asSent(u)
+	found, err := readback.Find(sent, &sentRows{creation: c, assigned: c.freshRows()})
 	if err != nil {
 		return err
 	}
-	rest := append(unmet, others...)
-	if len(rest) == 0 {
-		return nil
-	}
-	t, err := r.catalog()
-	if err != nil {
-		return err
-	}
-	lost, err := r.byUniques(rest, t, len(byKey)+len(others))
-	if err != nil {
-		return err
-	}
-	for _, i := range lost {
-		if unresolved := r.unresolved(i, t.uniques); unresolved != nil {
-			err = unresolved
+	for i, f := range found {
+		switch {
+		case f.Key != nil:
+			for k, v := range f.Values {
+				c.columns[k].put(c.stmt.Context, c.rows.at(i), c.columns[k].scanned(v))
+			}
+		case f.Reason != 0:
+			if unresolved := c.unresolved(sent, i, f); unresolved != nil {
+				err = unresolved
+			}
 		}
 	}
 	return err
 }
 
-// byUniques resolves rows by what the upsert recognizes a stored row by, and returns the
-// rows that are not resolved. all is the number of rows whose key is known.
-func (r *resolver) byUniques(rest []int, t *table, all int) (lost []int, err error) {
-	r.alone, r.tidb, r.torn = t.alone, t.tidb, map[int]bool{}
-	switch {
-	case r.named():
-		lost, err = r.byTarget(rest, t.uniques, all)
-	case r.moves(t.uniques):
-		lost = rest
-	default:
-		lost, err = r.byAny(rest, t.uniques)
+// asSent returns the statement as package readback sees it.
+func (c *creation) asSent(u upsert) *readback.Statement {
+	s := c.stmt.Schema
+	b := c.builder()
+	sent := &readback.Statement{
+		Dialect:  c.database.dialect,
+		Table:    c.table(),
+		Names:    s.DBNames,
+		Primary:  s.PrimaryFieldDBNames,
+		Target:   c.target(u),
+		Declared: c.model.indexes(),
+		Inserted: -1,
+		Unread:   !u.plain,
+		Ignores:  u.ignores,
+		Replaces: u.replaces,
+		Equal:    c.equal,
+		Quote:    func(name string) string { return c.stmt.Quote(clause.Column{Name: name}) },
+		Key:      func(stored any) (any, error) { return c.columns[0].scanned(stored).value(c.columns[0].key), nil },
+		Query:    c.query,
+		Bind: func(t *readback.Text, v any) {
+			if isSQL(v) {
+				write(b, t, func() { b.AddVar(b, v) })
+				return
+			}
+			b.Vars = t.Args
+			b.AddVar(t, v)
+			t.Args = b.Vars
+		},
 	}
-	if err != nil {
-		return nil, err
+	for _, column := range c.columns {
+		sent.Columns = append(sent.Columns, column.field.DBName)
 	}
-	// A trigger may have stored a row elsewhere, as in a partition, without counting it in
-	// RowsAffected. The row has its fresh key.
-	var fresh []int
-	lost = slices.DeleteFunc(lost, func(i int) bool {
-		if r.assigned[i] {
-			fresh = append(fresh, i)
-		}
-		return r.assigned[i]
-	})
-	fresh, err = r.byKey(fresh)
-	return append(lost, fresh...), err
+	if u.countsInserts(c.stmt) {
+		sent.Inserted = c.stmt.RowsAffected
+	}
+	for _, set := range u.conflict.DoUpdates {
+		value, ok := set.Value.(clause.Column)
+		sent.Updates = append(sent.Updates, readback.Update{
+			Column: set.Column.Name, Same: ok && value.Table == "excluded" && value.Name == set.Column.Name,
+		})
+	}
+	return sent
 }
 
-// moves reports whether a row of the statement can have changed the unique values by which
-// an earlier row met its stored row. Looked up by these values after the statement, the
-// earlier row would be taken for whichever row has them by then.
-//
-// That takes an update and more than one unique key to meet rows by, as on MySQL. With fresh
-// keys and a single unique key besides the primary key, rows meet others by that key alone,
-// and an update with the values that a row sends leaves them equal.
-func (r *resolver) moves(uniques []unique) bool {
-	if r.rows.len() == 1 || r.upsert.ignores {
+// target returns the unique key that an upsert names to recognize a stored row by, or nil if it goes
+// by all. It is hidden if it does not consist of columns of the model.
+func (c *creation) target(u upsert) *readback.Key {
+	names := u.target(c.stmt.Schema)
+	switch {
+	case c.database.everyKey:
+		return nil
+	case u.conflict.OnConstraint != "":
+		return &readback.Key{Name: u.conflict.OnConstraint}
+	case len(names) == 0:
+		return nil
+	}
+	for n, name := range names {
+		f := c.stmt.Schema.LookUpField(name)
+		if f == nil {
+			return &readback.Key{Hidden: true}
+		}
+		names[n] = f.DBName
+	}
+	key := readback.KeyOf(names...)
+	if where := u.conflict.TargetWhere; len(where.Exprs) > 0 {
+		b := c.builder()
+		key.Where = func(t *readback.Text) { write(b, t, func() { where.Build(b) }) }
+	}
+	return &key
+}
+
+// builder returns a statement of the same table, in which GORM writes SQL.
+func (c *creation) builder() *gorm.Statement {
+	from := c.stmt
+	return &gorm.Statement{
+		DB:        from.DB.Session(&gorm.Session{NewDB: true}),
+		Table:     from.Table,
+		TableExpr: from.TableExpr,
+		Schema:    from.Schema,
+		Context:   from.Context,
+		Clauses:   map[string]clause.Clause{},
+	}
+}
+
+// write adds to t what build writes in b.
+func write(b *gorm.Statement, t *readback.Text, build func()) {
+	b.SQL.Reset()
+	b.Vars = t.Args
+	build()
+	t.Args = b.Vars
+	t.WriteString(b.SQL.String())
+}
+
+// table returns the table of the insert, as SQL.
+func (c *creation) table() string {
+	table := clause.Table{Name: clause.CurrentTable}
+	if insert, known := c.stmt.Clauses["INSERT"].Expression.(clause.Insert); known && insert.Table.Name != "" {
+		table = insert.Table
+	}
+	b := c.builder()
+	b.WriteQuoted(table)
+	return b.SQL.String()
+}
+
+// query runs a SELECT and calls scan for each row. It uses the connection or pool of the insert and
+// not GORM's callbacks, in which dbresolver may choose a replica that does not have the row yet.
+func (c *creation) query(t *readback.Text, scan func(*sql.Rows) error) (err error) {
+	db, ctx := c.stmt.DB, c.stmt.Context
+	begin, count := time.Now(), int64(0)
+	asked, vars := t.String(), t.Args
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("gormplugin: read back the keys of %s: %w", c.stmt.Schema.Name, err)
+		}
+		db.Logger.Trace(ctx, begin, func() (string, int64) {
+			if filter, ok := db.Logger.(gorm.ParamsFilter); ok {
+				asked, vars = filter.ParamsFilter(ctx, asked, vars...)
+			}
+			return db.Dialector.Explain(asked, vars...), count
+		}, err)
+	}()
+	found, err := c.stmt.ConnPool.QueryContext(ctx, asked, vars...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := found.Close(); err == nil {
+			err = closed
+		}
+	}()
+	for found.Next() {
+		if err = scan(found); err != nil {
+			return err
+		}
+		count++
+	}
+	return found.Err()
+}
+
+// isSQL reports whether GORM writes SQL for v.
+func isSQL(v any) bool {
+	switch v.(type) {
+	case clause.Expression, clause.Interface, gorm.Valuer:
+		return true
+	default:
 		return false
 	}
-	primary := r.stmt.Schema.PrimaryFields
-	others := slices.DeleteFunc(slices.Clone(uniques), func(u unique) bool { return u.covers(primary) })
-	alone := len(others) == 1 && !slices.Contains(r.assigned, false)
-	return !r.upsert.plain || slices.ContainsFunc(r.upsert.conflict.DoUpdates, func(set clause.Assignment) bool {
-		sent, ok := set.Value.(clause.Column)
-		if alone && ok && sent.Table == "excluded" && sent.Name == set.Column.Name {
-			return false
+}
+
+// sentRows are the rows of an upsert as package readback sees them.
+type sentRows struct {
+	*creation
+	assigned []bool      // for each row, whether its key is fresh
+	asked    []sentField // by Value
+}
+
+// A sentField is the field of a column that rows may have values for, or nil.
+type sentField struct {
+	column string
+	*schema.Field
+}
+
+// field returns the field of a column, or nil if the statement does not write it. It is asked for
+// few columns and many rows.
+func (r *sentRows) field(column string) *schema.Field {
+	for i := range r.asked {
+		if r.asked[i].column == column {
+			return r.asked[i].Field
 		}
-		return slices.ContainsFunc(others, func(u unique) bool {
-			return u.hidden || slices.ContainsFunc(u.columns, func(c uniqueColumn) bool { return c.name == set.Column.Name })
-		})
+	}
+	f := fieldOf(r.stmt.Schema, column)
+	if f != nil && !r.writes(f.DBName) {
+		f = nil
+	}
+	r.asked = append(r.asked, sentField{column, f})
+	return f
+}
+
+// Len returns the number of rows.
+func (r *sentRows) Len() int { return r.rows.len() }
+
+// Key returns the key of row i as it was sent, and whether it is fresh. A key that is an expression
+// is not known.
+func (r *sentRows) Key(i int) (key any, fresh bool) {
+	return r.sentAt(i, 0).value(r.columns[0].key), r.assigned[i]
+}
+
+// Value returns what row i has sent for a column. The statement may leave the column out, and so it
+// does if the field is zero and the database has a default that GORM does not set.
+func (r *sentRows) Value(i int, column string) (any, readback.Known) {
+	f := r.field(column)
+	if f == nil {
+		return nil, readback.Nothing
+	}
+	if r.rows.maps == nil && f.HasDefaultValue && f.DefaultValueInterface == nil {
+		if _, zero := f.ValueOf(r.stmt.Context, r.rows.at(i).fields); zero {
+			return nil, readback.Nothing
+		}
+	}
+	switch v, named := r.value(i, f); {
+	case !named:
+		return nil, readback.Unnamed
+	case isSQL(v):
+		return v, readback.SQL
+	default:
+		return v, readback.Sent
+	}
+}
+
+// value returns what row i has for f, and whether the row names f, as every struct does.
+func (c *creation) value(i int, f *schema.Field) (v any, named bool) {
+	row := c.rows.at(i)
+	if row.values != nil {
+		_, v, named = find(row.values, f)
+		return v, named
+	}
+	v, _ = f.ValueOf(c.stmt.Context, row.fields)
+	return v, true
+}
+
+// equal reports whether two rows have the same in all columns.
+func (c *creation) equal(i, j int) bool {
+	return !slices.ContainsFunc(c.stmt.Schema.DBNames, func(name string) bool {
+		f := c.stmt.Schema.FieldsByDBName[name]
+		v, _ := c.value(i, f)
+		w, _ := c.value(j, f)
+		return !reflect.DeepEqual(v, w)
 	})
+}
+
+// fieldOf returns the field of a column, or nil if the model has none.
+func fieldOf(s *schema.Schema, column string) *schema.Field {
+	if f := s.FieldsByDBName[column]; f != nil {
+		return f
+	}
+	for name, f := range s.FieldsByDBName { // SQLite and MySQL ignore case
+		if strings.EqualFold(name, column) {
+			return f
+		}
+	}
+	return nil
 }
 
 // freshRows returns for each row whether the plugin has assigned its key in columns[0].
@@ -140,321 +304,74 @@ func (c *creation) freshRows() []bool {
 	return list
 }
 
-// sharedKeys returns the keys of the caller that several rows have, unless these rows are
-// equal in all columns. One of the rows may be stored under the key, after an earlier one
-// met another stored row while the key was free.
-func (r *resolver) sharedKeys() map[cell]bool {
-	first, shared := map[cell]int{}, map[cell]bool{}
-	for i, assigned := range r.assigned {
-		if sent := r.sentAt(i, 0); !assigned && sent.present {
-			if j, met := first[sent]; !met {
-				first[sent] = i
-			} else if !r.equal(i, j) {
-				shared[sent] = true
-			}
-		}
-	}
-	return shared
-}
-
-// equal reports whether two rows send the same in all columns.
-func (r *resolver) equal(i, j int) bool {
-	return !slices.ContainsFunc(r.stmt.Schema.DBNames, func(name string) bool {
-		f := r.stmt.Schema.FieldsByDBName[name]
-		v, _ := r.value(i, f)
-		w, _ := r.value(j, f)
-		return !reflect.DeepEqual(v, w)
-	})
-}
-
-// split returns the rows that can be found by their key, and the other rows. It leaves out
-// rows whose key is an expression.
-func (r *resolver) split() (byKey, others []int) {
-	primary := r.stmt.Schema.PrimaryFields
-	none := r.stmt.RowsAffected == 0 && r.upsert.countsInserts(r.stmt) // no fresh key is stored
-	// Without a target, a stored row with the whole primary key is the one that was met.
-	whole := !r.named() && len(primary) == 1 && primary[0] == r.columns[0].field
-	byKey, others = make([]int, 0, r.rows.len()), make([]int, 0, r.rows.len())
-	for i := range r.rows.len() {
-		switch sent := r.sentAt(i, 0); {
-		case !sent.present:
-		case r.assigned[i] && !none, whole && !r.assigned[i] && !r.shared[sent]:
-			byKey = append(byKey, i)
-		default:
-			others = append(others, i)
-		}
-	}
-	return byKey, others
-}
-
-// byAny resolves rows by every unique key, and returns the rows that are not resolved. A row
-// that cannot be compared in one of the keys may have met a row by that one, so it is looked
-// up by the primary key alone, unless other rows share it.
-func (r *resolver) byAny(rest []int, uniques []unique) (lost []int, err error) {
-	var seen, blind []int
-	for _, i := range rest {
-		switch {
-		case !slices.ContainsFunc(uniques, func(u unique) bool { return r.blind(i, u) != nil }):
-			seen = append(seen, i)
-		case r.shared[r.sentAt(i, 0)]:
-			lost = append(lost, i)
-		default:
-			blind = append(blind, i)
-		}
-	}
-	free, torn, err := r.byUnique(seen, uniques)
-	if err != nil {
-		return nil, err
-	}
-	more, tornToo, err := r.byUnique(blind, []unique{uniqueOf(uniques, r.stmt.Schema.PrimaryFields)})
-	return slices.Concat(lost, free, torn, more, tornToo), err
-}
-
-// byTarget resolves rows by the target that the upsert names, and returns the rows that are
-// not resolved. all is the number of rows whose key is known.
-func (r *resolver) byTarget(rest []int, uniques []unique, all int) (lost []int, err error) {
-	target := r.target(uniques)
-	free, torn := rest, []int(nil)
-	if !target.hidden {
-		if free, torn, err = r.byUnique(rest, []unique{target}); err != nil {
-			return nil, err
-		}
-	}
-	// A free row equals no stored row in the target, so it was inserted, even under a key
-	// that the caller has set.
-	free, more, err := r.byUnique(free, []unique{uniqueOf(uniques, r.stmt.Schema.PrimaryFields)})
-	if err != nil {
-		return nil, err
-	}
-	lost = slices.Concat(free, torn, more)
-	// With a hidden target it may have met a row, unless as many rows are stored under
-	// their keys as were inserted.
-	if target.hidden && !(r.upsert.countsInserts(r.stmt) && r.stmt.RowsAffected == int64(all-len(lost))) {
-		return rest, nil
-	}
-	return lost, nil
-}
-
-// byUnique resolves rows by keys. It returns the free rows, which equal no stored row in any
-// key, and the torn rows, which equal one stored row in one key and another in another. A row
-// that was found by one key is not looked up by another in which the two are equal, so that
-// one look-up usually finds all rows.
-func (r *resolver) byUnique(list []int, keys []unique) (free, torn []int, err error) {
-	keys = slices.DeleteFunc(slices.Clone(keys), func(key unique) bool {
-		return !slices.ContainsFunc(list, func(i int) bool { return r.usable(i, key) })
-	})
-	met := make([]meeting, r.rows.len())
-	for k := range keys {
-		ask := make([]int, 0, len(list))
-		for _, i := range list {
-			if met[i].same>>k&1 == 0 && r.usable(i, keys[k]) {
-				ask = append(ask, i)
-			}
-		}
-		err = r.find(ask, keys[k:], func(i int, stored []cell, same uint64) {
-			if by, ok := r.inserted[stored[0]]; ok && by > i {
-				return // stored after row i, which has not met it
-			}
-			m := &met[i]
-			if m.stored == nil {
-				m.stored = stored
-			}
-			m.torn = m.torn || m.stored[0] != stored[0]
-			m.same |= same << k
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	for _, i := range list {
-		switch m := &met[i]; {
-		case m.stored == nil:
-			free = append(free, i)
-		case m.torn || !m.stored[0].present:
-			torn = append(torn, i)
-			r.torn[i] = true
-		default:
-			r.resolved(i, m.stored)
-		}
-	}
-	return free, torn, nil
-}
-
-// A meeting is what byUnique has found for a row.
-type meeting struct {
-	stored []cell // nil if nothing was found
-	same   uint64 // a bit for each key in which the two are equal
-	torn   bool   // another key has found another row
-}
-
-// usable reports whether row i may be found by u. A fresh primary key equals no stored one.
-func (r *resolver) usable(i int, u unique) bool {
-	key := r.columns[0].field
-	return r.known(i, u) && !(key.PrimaryKey && r.assigned[i] && u.covers(r.stmt.Schema.PrimaryFields))
-}
-
-// known reports whether the values of row i in u are known. A key without columns would make
-// all rows equal.
-func (r *resolver) known(i int, u unique) bool {
-	for _, c := range u.columns {
-		if c.field == nil || !r.gives(i, c.field) {
-			return false
-		}
-		if _, ok := r.compares(i, c); !ok || u.nullsEqual && !r.names(i, c) {
-			return false
-		}
-	}
-	return len(u.columns) > 0
-}
-
-// compares returns what is compared with c for row i. It reports false if it is not known
-// what the column has stored of that.
-func (r *resolver) compares(i int, c uniqueColumn) (v any, ok bool) {
-	v, _ = r.value(i, c.field)
-	if !c.form.Proves() {
-		return v, true
-	}
-	if isSQL(v) {
-		return nil, false
-	}
-	v, ok = c.form.Value(v)
-	return v, ok && (v == nil || c.prefix == 0 || c.form.Prefix != "" && c.form.Begins(v))
-}
-
-// names reports whether row i has a value for c.
-func (r *resolver) names(i int, c uniqueColumn) bool {
-	_, named := r.value(i, c.field)
-	return named
-}
-
-// blind returns why row i cannot be compared in u, or nil if it can be. A row with NULL
-// conflicts with no row in u.
-func (r *resolver) blind(i int, u unique) (why *UnresolvedError) {
-	if u.hidden {
-		return &UnresolvedError{Reason: ReasonExpression, Key: u.name}
-	}
-	for _, c := range u.columns {
-		if c.field == nil || !r.gives(i, c.field) {
-			continue
-		}
-		switch v, ok := r.compares(i, c); {
-		case u.nullsEqual && !r.names(i, c): // it may have a default
-			return &UnresolvedError{Reason: ReasonExpression, Key: u.name}
-		case !ok:
-			why = &UnresolvedError{Reason: ReasonType, Key: u.name, Column: c.name, Type: c.typ}
-		case v == nil && !u.nullsEqual:
-			return nil
-		}
-	}
-	return why
-}
-
-// named reports whether the upsert names the target by which it recognizes a stored row.
-func (r *resolver) named() bool {
-	return !r.database.everyKey && (r.upsert.conflict.OnConstraint != "" || len(r.upsert.target(r.stmt.Schema)) > 0)
-}
-
-// target returns the unique key that the upsert names. It is hidden if it does not consist
-// of columns of the model.
-func (r *resolver) target(uniques []unique) unique {
-	s, conflict := r.stmt.Schema, r.upsert.conflict
-	if conflict.OnConstraint != "" {
-		for _, u := range uniques {
-			if u.name == conflict.OnConstraint {
-				return u
-			}
-		}
-		return unique{hidden: true}
-	}
-	var fields []*schema.Field
-	for _, name := range r.upsert.target(s) {
-		f := s.LookUpField(name)
-		if f == nil {
-			return unique{hidden: true}
-		}
-		fields = append(fields, f)
-	}
-	u := uniqueOf(uniques, fields)
-	if len(conflict.TargetWhere.Exprs) > 0 {
-		u.where = conflict.TargetWhere
-	}
-	return u
-}
-
-// gives reports whether row i gives the stored value of f. It does not if the statement
-// leaves f out, or if f is zero and the database has a default that GORM does not set. A
-// field that a map leaves out is looked up as NULL, which equals nothing.
-func (r *resolver) gives(i int, f *schema.Field) bool {
-	if !r.writes(f.DBName) || !f.HasDefaultValue || f.DefaultValueInterface != nil || r.rows.maps != nil {
-		return r.writes(f.DBName)
-	}
-	_, zero := f.ValueOf(r.stmt.Context, r.rows.at(i).fields)
-	return !zero
-}
-
-// value returns what row i sends for f, and whether the row names f, as every struct does.
-func (r *resolver) value(i int, f *schema.Field) (v any, named bool) {
-	row := r.rows.at(i)
-	if row.values != nil {
-		_, v, named = find(row.values, f)
-		return v, named
-	}
-	v, _ = f.ValueOf(r.stmt.Context, row.fields)
-	return v, true
-}
-
-// resolved sets the keys of row i to those of the stored row.
-func (r *resolver) resolved(i int, values []cell) {
-	for c, v := range values {
-		r.columns[c].put(r.stmt.Context, r.rows.at(i), v)
-	}
+var reasons = map[readback.Reason]Reason{
+	readback.ReasonType:       ReasonType,
+	readback.ReasonExpression: ReasonExpression,
+	readback.ReasonStale:      ReasonStale,
+	readback.ReasonTwoRows:    ReasonTwoRows,
 }
 
 // unresolved sets the keys of row i to zero. It returns an error if associations need them.
-func (r *resolver) unresolved(i int, uniques []unique) error {
-	row := r.rows.at(i)
-	var why *UnresolvedError
-	if r.nested || r.associationsFollow(row) {
-		why = r.why(i, uniques) // before its values are gone
-		why.Model, why.Row = r.stmt.Schema.Name, i
+func (c *creation) unresolved(s *readback.Statement, i int, why readback.Found) error {
+	row := c.rows.at(i)
+	needed := c.nested || c.associationsFollow(row) // before its values are gone
+	for k := range c.columns {
+		c.columns[k].put(c.stmt.Context, row, cell{})
 	}
-	for c := range r.columns {
-		r.columns[c].put(r.stmt.Context, row, cell{})
+	if !needed {
+		return nil
 	}
-	if why == nil {
-		return nil // and no error that holds a nil pointer
+	reason := reasons[why.Reason]
+	if reason == ReasonStale && readback.Hides(s) {
+		reason = ReasonHidden
 	}
-	return why
-}
-
-// why returns why row i is not resolved.
-func (r *resolver) why(i int, uniques []unique) *UnresolvedError {
-	if r.named() {
-		uniques = []unique{r.target(uniques)}
-	}
-	for _, u := range uniques {
-		if why := r.blind(i, u); why != nil {
-			return why
-		}
-	}
-	if r.torn[i] {
-		return &UnresolvedError{Reason: ReasonTwoRows}
-	}
-	return &UnresolvedError{Reason: ReasonStale}
+	return &UnresolvedError{Model: c.stmt.Schema.Name, Row: i, Reason: reason, Key: why.Unique, Column: why.Column, Type: why.Type}
 }
 
 // associationsFollow reports whether GORM will create rows that refer to row.
-func (r *resolver) associationsFollow(row row) bool {
+func (c *creation) associationsFollow(row row) bool {
 	if row.values != nil {
 		return false // GORM takes no associations from maps
 	}
-	for _, rel := range dependents(r.stmt.Schema) {
-		if !r.writes(rel.Name) {
+	for _, rel := range dependents(c.stmt.Schema) {
+		if !c.writes(rel.Name) {
 			continue
 		}
-		if _, zero := rel.Field.ValueOf(r.stmt.Context, row.fields); !zero {
+		if _, zero := rel.Field.ValueOf(c.stmt.Context, row.fields); !zero {
 			return true
 		}
 	}
 	return false
+}
+
+// declaredKeys returns the unique keys that the tags of s declare, without the primary key. It
+// parses the model a second time, because Schema.ParseIndexes writes to the fields, and those of s
+// are shared.
+func declaredKeys(s *schema.Schema, namer schema.Namer) []readback.Key {
+	var list []readback.Key
+	for _, name := range s.DBNames {
+		if f := s.FieldsByDBName[name]; f.Unique && (!f.PrimaryKey || len(s.PrimaryFields) > 1) {
+			list = append(list, readback.KeyOf(name))
+		}
+	}
+	own, err := schema.ParseWithSpecialTableName(reflect.New(s.ModelType).Interface(), &sync.Map{}, namer, s.Table)
+	if err != nil {
+		return list
+	}
+	for _, index := range own.ParseIndexes() {
+		if !strings.EqualFold(index.Class, "UNIQUE") {
+			continue
+		}
+		key := readback.Key{Name: index.Name}
+		if index.Where != "" {
+			key.Where = func(t *readback.Text) { t.WriteString(index.Where) }
+		}
+		for _, option := range index.Fields {
+			f := s.FieldsByDBName[option.DBName]
+			key.Hidden = key.Hidden || f == nil || option.Expression != ""
+			key.Columns = append(key.Columns, readback.Column{Name: option.DBName, Collate: option.Collate, Prefix: option.Length})
+		}
+		list = append(list, key)
+	}
+	return list
 }

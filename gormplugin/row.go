@@ -126,12 +126,16 @@ type cell struct {
 	present bool
 }
 
-// value returns the cell as a parameter of a statement.
+// value returns the cell as a number or a text, or nil if it is not present.
 func (c cell) value(k keytype.Field) any {
-	if k.Text() {
+	switch {
+	case !c.present:
+		return nil
+	case k.Text():
 		return c.text
+	default:
+		return c.number
 	}
-	return c.number
 }
 
 // A column is a field that the plugin fills.
@@ -256,6 +260,14 @@ func (c *column) cell(v reflect.Value) cell {
 		return c.cell(number)
 	}
 	return c.of(types.Snowflake(n))
+}
+
+// scanned returns what was read from the column.
+func (c *column) scanned(v any) cell {
+	if bytes, ok := v.([]byte); ok {
+		v = string(bytes)
+	}
+	return c.cell(reflect.ValueOf(v))
 }
 
 // put stores v in r. A struct must be addressable.

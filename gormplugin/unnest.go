@@ -14,6 +14,7 @@ import (
 
 	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
+	"github.com/snowkey/snowkey/internal/base/readback"
 )
 
 const (
@@ -102,7 +103,7 @@ func insertedInto(text string) string {
 	if !ok {
 		return ""
 	}
-	for i, token := range tokensOf(name) {
+	for i, token := range readback.Tokens(name) {
 		if i%2 == 0 && !strings.HasPrefix(token, `"`) || i%2 == 1 && token != "." {
 			return ""
 		}

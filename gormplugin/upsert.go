@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/readback"
 )
 
 // conflictClause is the name of the clause of an upsert.
@@ -285,8 +286,8 @@ func (c *creation) recognizes(u upsert, key column) (bool, error) {
 	if c.stmt.DryRun {
 		return len(c.model.indexes()) == 0, nil
 	}
-	t, err := c.catalog()
-	return err == nil && len(t.uniques) == 1, err
+	n, err := readback.UniqueKeys(c.asSent(u))
+	return n == 1, err
 }
 
 // keyKnown reports whether a stored row that u meets can only have the key in memory, because
@@ -386,6 +387,5 @@ func (c *creation) reconcile() (err error) {
 	if c.keyKnown(u) {
 		return nil
 	}
-	c.listed = nil // it was read before the insert, if at all
-	return (&resolver{creation: c, upsert: u}).run()
+	return c.resolve(u)
 }

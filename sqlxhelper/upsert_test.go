@@ -38,8 +38,8 @@ var upsertText = map[sqlxhelper.Dialect]upsertTexts{
 		` ON CONFLICT ("k") DO NOTHING`,
 		` ON CONFLICT ("k") DO UPDATE SET "n" = excluded."n"`,
 		`SELECT 0, 0, CAST("id" AS text) FROM "t" WHERE "id" IN ($1)`,
-		`SELECT 0, 1, CAST("id" AS text) FROM "t" WHERE "k" = $1 AND CAST("k" AS text) COLLATE "C" = CAST(COALESCE($2, "k") AS text)` +
-			` UNION ALL SELECT 1, 1, CAST("id" AS text) FROM "t" WHERE "k" = $3 AND CAST("k" AS text) COLLATE "C" = CAST(COALESCE($4, "k") AS text)`,
+		`SELECT 0, 1, CAST("id" AS text) FROM "t" WHERE "k" = $1 AND CAST("k" AS text) COLLATE "C" = CAST(COALESCE($2, "k") AS text) COLLATE "C"` +
+			` UNION ALL SELECT 1, 1, CAST("id" AS text) FROM "t" WHERE "k" = $3 AND CAST("k" AS text) COLLATE "C" = CAST(COALESCE($4, "k") AS text) COLLATE "C"`,
 	},
 	sqlxhelper.MySQL: {
 		"INSERT INTO `t` (`id`, `k`, `n`) VALUES (?, ?, ?), (?, ?, ?)",

@@ -10,7 +10,7 @@
 // # A new database
 //
 // A new database begins with a constant in this package. Then each of its files needs a case for
-// it, each directory with a file per database, such as core/keysql and gormplugin,
+// it, each directory with a file per database, such as core/keysql,
 // needs one more, and these files decide by the name of a database:
 //
 //   - internal/base/sqlrow/table.go, internal/base/sqlrow/schema.go,
@@ -42,8 +42,8 @@
 //     internal/base/outcome/record.go, internal/base/outcome/open.go: which commits wait for a
 //     standby, how a server shows whether a transaction is committed, over or open, whether it can be
 //     asked before the COMMIT
-//   - gormplugin/dialect.go: GORM's names of the databases, and everything in which upserts
-//     differ; gormplugin and gormplugin/schemacheck have a file per database
+//   - gormplugin/dialect.go: GORM's names of the databases, and what upserts do and report;
+//     gormplugin/schemacheck has a file per database
 //   - gormplugin/schemacheck/dialect.go: the queries and statements of schemacheck
 //
 // A test at the root keeps the list complete.

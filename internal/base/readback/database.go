@@ -132,7 +132,7 @@ func jsonArray(values []any) string {
 var postgreSQL = database{
 	// COALESCE gives the parameter the type of the column. Values of one text are one value, also
 	// where a collation takes different texts for equal.
-	exact:       `@ = ? AND CAST(@ AS text) COLLATE "C" = CAST(COALESCE(?, @) AS text)`,
+	exact:       `@ = ? AND CAST(@ AS text) COLLATE "C" = CAST(COALESCE(?, @) AS text) COLLATE "C"`,
 	nullsEqual:  true,
 	inherits:    true,
 	castsResult: true,

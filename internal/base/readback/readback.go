@@ -194,6 +194,9 @@ func (f *finder) run() error {
 // byTarget finds rows by the target, and returns those that are not found. all is the number of
 // rows whose key is known.
 func (f *finder) byTarget(rest []int, all int) (lost []int, err error) {
+	if slices.ContainsFunc(f.Updates, func(set Update) bool { return !set.Same && slices.Contains(f.Target.names(), set.Column) }) {
+		return rest, nil // stored rows have another target since
+	}
 	var nulls, torn, blind []int
 	asked := rest
 	if f.d.exact != "" && !f.Target.Hidden && f.Target.Columns != nil && len(rest) < manyRows {
@@ -282,7 +285,7 @@ func (f *finder) byAny(rest []int) (lost []int, err error) {
 	var seen, blind []int
 	for _, i := range rest {
 		switch {
-		case !slices.ContainsFunc(f.listed.keys, func(key Key) bool { return f.blind(i, &key) != nil }):
+		case !f.blindIn(i, f.listed.keys):
 			seen = append(seen, i)
 		case f.shared[f.keys[i]]:
 			lost = append(lost, i)
@@ -296,6 +299,16 @@ func (f *finder) byAny(rest []int) (lost []int, err error) {
 	}
 	more, tornToo, err := f.byUnique(blind, []Key{f.primary()})
 	return slices.Concat(lost, free, torn, more, tornToo), err
+}
+
+// blindIn reports whether row i cannot be compared in one of keys.
+func (f *finder) blindIn(i int, keys []Key) bool {
+	for k := range keys {
+		if f.blind(i, &keys[k]) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // moves reports whether a row of the statement can have changed the unique values by which an
@@ -391,12 +404,13 @@ func (f *finder) usable(i int, key *Key) bool {
 	if f.fresh[i] && slices.Contains(f.Primary, f.Columns[0]) && f.covers(key, f.Primary) {
 		return false
 	}
-	for _, c := range key.Columns {
+	for n := range key.Columns {
+		c := &key.Columns[n]
 		v, known := f.rows.Value(i, c.Name)
 		if known == Nothing || key.nullsEqual && known == Unnamed || key.exact && known != Sent {
 			return false
 		}
-		if _, ok := f.compares(v, known, &c); !ok {
+		if _, ok := f.compares(v, known, c); !ok {
 			return false
 		}
 	}
@@ -422,12 +436,13 @@ func (f *finder) blind(i int, key *Key) (why *Found) {
 	if key.Hidden {
 		return &Found{Reason: ReasonExpression, Unique: key.Name}
 	}
-	for _, c := range key.Columns {
+	for n := range key.Columns {
+		c := &key.Columns[n]
 		v, known := f.rows.Value(i, c.Name)
 		if known == Nothing {
 			continue
 		}
-		switch v, ok := f.compares(v, known, &c); {
+		switch v, ok := f.compares(v, known, c); {
 		case key.nullsEqual && known == Unnamed: // it may have a default
 			return &Found{Reason: ReasonExpression, Unique: key.Name}
 		case !ok:

@@ -38,7 +38,8 @@ func TestGormPluginNamesRowLevelSecurityWhereItHidesTheStoredRow(t *testing.T) {
 		tx = tx.Session(&gorm.Session{})
 		must(t, tx.Exec("SET ROLE "+role).Error)
 		err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&b).Error
-		if !errors.Is(err, gormplugin.ErrUnresolved) || !strings.Contains(err.Error(), "row level security hides the row") {
+		var why *gormplugin.UnresolvedError
+		if !errors.As(err, &why) || why.Reason != gormplugin.ReasonHidden || !strings.Contains(err.Error(), "row level security hides the row") {
 			t.Errorf("Create() = %v; want ErrUnresolved that names row level security", err)
 		}
 		return tx.Exec("RESET ROLE").Error
