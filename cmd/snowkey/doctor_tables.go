@@ -112,29 +112,31 @@ func (e *examination) primaryKey(ctx context.Context, table string) (string, err
 	return all[0], nil
 }
 
-// everyKeyQueries return the tables and columns of primary keys that are one integer, with "", those
-// that a foreign key binds to one column, with the name of that one, and all integers of fewer than 64
-// bits, with "?". SQLite has none of the last.
+// everyKeyQueries return the tables and columns of primary keys that are one integer, with "", and of
+// those of several columns, with "+"; those that a foreign key binds to a column, with the name of that
+// one; and all integers of fewer than 64 bits, with "?". SQLite, whose integers all have 64 bits, has
+// neither "+" nor "?".
 var everyKeyQueries = map[keysql.Dialect]string{
 	keysql.PostgreSQL: `WITH named AS (
 	SELECT c.oid, CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE n.nspname || '.' || c.relname END AS name
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema')
-SELECT t.name, a.attname, '' FROM pg_index i JOIN named t ON t.oid = i.indrelid
-	JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-	WHERE i.indisprimary AND i.indnkeyatts = 1 AND a.atttypid::regtype::text IN ('smallint', 'integer', 'bigint')
+SELECT t.name, a.attname, CASE WHEN i.indnkeyatts = 1 THEN '' ELSE '+' END FROM pg_index i JOIN named t ON t.oid = i.indrelid
+	JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
+	WHERE i.indisprimary AND a.atttypid::regtype::text IN ('smallint', 'integer', 'bigint')
 UNION ALL
 SELECT t.name, a.attname, r.name || '.' || b.attname FROM pg_constraint k JOIN named t ON t.oid = k.conrelid JOIN named r ON r.oid = k.confrelid
-	JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1] JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]
-	WHERE k.contype = 'f' AND cardinality(k.conkey) = 1 AND a.atttypid::regtype::text IN ('smallint', 'integer', 'bigint')
+	CROSS JOIN LATERAL unnest(k.conkey, k.confkey) AS pair (own, other)
+	JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = pair.own JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = pair.other
+	WHERE k.contype = 'f' AND a.atttypid::regtype::text IN ('smallint', 'integer', 'bigint')
 UNION ALL
 SELECT t.name, a.attname, '?' FROM named t JOIN pg_attribute a ON a.attrelid = t.oid
 	WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid::regtype::text IN ('smallint', 'integer')
 ORDER BY 1, 2`,
-	keysql.MySQL: `SELECT s.table_name, s.column_name, '' FROM information_schema.statistics s
+	keysql.MySQL: `SELECT s.table_name, s.column_name, CASE WHEN EXISTS (SELECT 1 FROM information_schema.statistics o
+	WHERE o.table_schema = s.table_schema AND o.table_name = s.table_name AND o.index_name = 'PRIMARY' AND o.seq_in_index = 2) THEN '+' ELSE '' END FROM information_schema.statistics s
 	JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
 	WHERE s.table_schema = DATABASE() AND s.index_name = 'PRIMARY' AND c.data_type LIKE '%int'
-	AND NOT EXISTS (SELECT 1 FROM information_schema.statistics o WHERE o.table_schema = s.table_schema AND o.table_name = s.table_name AND o.index_name = 'PRIMARY' AND o.seq_in_index = 2)
 UNION ALL
 SELECT k.table_name, k.column_name, CONCAT(k.referenced_table_name, '.', k.referenced_column_name) FROM information_schema.key_column_usage k
 	JOIN information_schema.columns c ON c.table_schema = k.table_schema AND c.table_name = k.table_name AND c.column_name = k.column_name
@@ -157,8 +159,8 @@ var namedLikeReference = regexp.MustCompile(`_(?i:id)$|[a-z0-9]I[dD]$`)
 // everyKey looks at the types of all primary keys, and before them of what refers to them. Programs
 // that declare no foreign keys have references too, which only their names show.
 func (e *examination) everyKey(ctx context.Context) error {
-	var keys, references, named []keyColumn
-	known := map[string]bool{}
+	var keys, parts, references, named []keyColumn
+	known, targets := map[string]bool{}, map[string]bool{}
 	err := e.d.each(ctx, func(rows *sql.Rows) error {
 		var c keyColumn
 		var to string
@@ -167,18 +169,27 @@ func (e *examination) everyKey(ctx context.Context) error {
 		switch to {
 		case "":
 			keys = append(keys, c)
+		case "+":
+			parts = append(parts, c)
+			return err
 		case "?":
 			named = append(named, c)
 			return err
 		default:
 			references = append(references, c)
 			references[len(references)-1].name += ", which refers to " + to
+			targets[to] = true
 		}
 		known[c.name] = true
 		return err
 	}, everyKeyQueries[e.d.dialect])
 	if err != nil {
 		return err
+	}
+	// A line number is part of a key too, and no key by itself.
+	parts = slices.DeleteFunc(parts, func(c keyColumn) bool { return known[c.name] || !targets[c.name] && !strings.EqualFold(c.column, "id") })
+	for _, c := range parts {
+		known[c.name] = true
 	}
 	named = slices.DeleteFunc(named, func(c keyColumn) bool { return known[c.name] || !namedLikeReference.MatchString(c.column) })
 	before := e.found
@@ -189,6 +200,12 @@ func (e *examination) everyKey(ctx context.Context) error {
 	}
 	for _, c := range named {
 		c.name, c.guessed = c.name+", which is named like a reference", true
+		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn); err != nil {
+			return err
+		}
+	}
+	for _, c := range parts {
+		c.name, c.guessed = c.name+", which is part of a primary key", !targets[c.name]
 		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn); err != nil {
 			return err
 		}

@@ -498,6 +498,8 @@ func TestDoctorFindsEveryNarrowKeyAndWhatRefersToIt(t *testing.T) {
 		}
 		d.exec(t, "CREATE TABLE groups_ (n "+key+")", "CREATE TABLE faces (id BIGINT PRIMARY KEY, belongs_to "+small+", seen INT, FOREIGN KEY (belongs_to) REFERENCES groups_ (n))",
 			"CREATE TABLE names (name VARCHAR(20) PRIMARY KEY, size INT)",
+			"CREATE TABLE boxes (shelf INT, id INT, line INT, PRIMARY KEY (shelf, id, line))", "CREATE TABLE lots (shelf INT, n INT, PRIMARY KEY (shelf, n))",
+			"CREATE TABLE parts (id BIGINT PRIMARY KEY, place INT, parent INT, CONSTRAINT of_lot FOREIGN KEY (place, parent) REFERENCES lots (shelf, n))",
 			"CREATE TABLE visits (group_id "+small+" NOT NULL DEFAULT 1, "+d.dialect.Quote("visitorId")+" INT, grid INT, big_id BIGINT, PRIMARY KEY (group_id, grid))", "INSERT INTO visits VALUES (7, 8, 9, 10)", "INSERT INTO groups_ (n) VALUES (7)", "INSERT INTO faces VALUES (1, 7, 2)")
 		found := map[string]bool{}
 		for range 10 {
@@ -539,24 +541,26 @@ func TestDoctorFindsEveryNarrowKeyAndWhatRefersToIt(t *testing.T) {
 			_ = conn.Close()
 		}
 		text := fmt.Sprint(found)
-		want := []string{"tables: primary keys that are one integer: 2; columns that refer to one: 1", "groups_.n: database counts as well"}
+		want := []string{"tables: primary keys that are one integer: 3; columns that refer to one: 3", "groups_.n: database counts as well"}
 		if d.dialect != keysql.SQLite { // whose INTEGER has 64 bits
 			want = append(want, "faces.belongs_to, which refers to groups_.n: column is too narrow", "groups_.n: column is too narrow",
-				"visits.group_id, which is named like a reference: column is too narrow", "columns that refer to one: 1; narrow columns named so: ")
+				"visits.group_id, which is named like a reference: column is too narrow", "columns that refer to one: 3; narrow columns named so: ",
+				"boxes.id, which is part of a primary key: column is too narrow", "lots.n, which is part of a primary key: column is too narrow", "parts.parent, which refers to lots.n: column is too narrow")
 		}
 		for _, part := range want {
 			if !strings.Contains(text, part) {
 				t.Errorf("doctor -all has found %s; want %q", text, part)
 			}
 		}
-		for _, part := range []string{"seen", "size", "grid", "big_id"} {
+		for _, part := range []string{"seen", "size", "grid", "big_id", "boxes.line", "boxes.shelf"} {
 			if strings.Contains(text, part) {
 				t.Errorf("doctor -all has found %s; want nothing of the column %s", text, part)
 			}
 		}
 		if d.dialect != keysql.SQLite {
 			d.exec(t, "INSERT INTO groups_ VALUES (312345678901234567)", "INSERT INTO faces VALUES (312345678901234568, 312345678901234567, 1)",
-				"INSERT INTO visits VALUES (312345678901234567, 312345678901234568, 1, 1)", "INSERT INTO visits (grid) VALUES (2)")
+				"INSERT INTO visits VALUES (312345678901234567, 312345678901234568, 1, 1)", "INSERT INTO visits (grid) VALUES (2)",
+				"INSERT INTO boxes VALUES (1, 312345678901234567, 1)", "INSERT INTO lots VALUES (312345678901234567, 312345678901234568)", "INSERT INTO parts VALUES (312345678901234569, 312345678901234567, 312345678901234568)")
 		}
 	})
 }
