@@ -78,6 +78,10 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "InTxRollsBackOnErrorAndOnPanic", d.inTxRollsBack)
 	d.run(t, "CallbackThatDoesNotReturnLeavesNothing", d.departures)
 	d.run(t, "InTxRunsAgainWithTheSameKeys", d.runsAgain)
+	d.run(t, "WithinIsInTheTransactionOfItsHandle", d.within)
+	if d.Dialect != sqlxhelper.SQLite { // where the savepoint begins a transaction that nobody ends
+		d.run(t, "WithinOutsideOfATransactionIsAnError", d.withinNone)
+	}
 	if d.Dialect != sqlxhelper.SQLite { // which has one writer at a time
 		d.run(t, "DeadlockIsRunAgain", d.deadlock)
 	}

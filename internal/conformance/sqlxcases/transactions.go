@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -45,6 +46,44 @@ func (d Database) runsAgain(t *testing.T) {
 	}
 	d.wantCount(t, "orders", 4)
 	d.wantCount(t, "order_items", 12)
+}
+
+// An accessor has the methods of queries alone, as the handle of a repository.
+type accessor struct{ sqlx.ExtContext }
+
+func (d Database) within(t *testing.T) {
+	d.tables(t, rowsTable)
+	h := sqlxhelper.New(NewCounter(100))
+	tx := d.begin(t)
+	if err := h.Insert(ctx, sqlxhelper.Within(accessor{tx}), "many_rows", &newRows(1)[0]); err != nil {
+		t.Errorf("Insert() = %v", err)
+	}
+	if err := h.InsertMany(ctx, sqlxhelper.Within(accessor{tx}), "many_rows", newRows(3)); err != nil {
+		t.Errorf("InsertMany() = %v", err)
+	}
+	var n int
+	if err := tx.Get(&n, "SELECT COUNT(*) FROM many_rows"); err != nil || n != 4 {
+		t.Errorf("the transaction sees %d rows, %v; want 4", n, err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	d.wantCount(t, "many_rows", 0)
+}
+
+// What the comment of Within says of a handle that is outside of a transaction.
+func (d Database) withinNone(t *testing.T) {
+	d.tables(t, rowsTable)
+	h := sqlxhelper.New(NewCounter(100))
+	err := h.InsertMany(ctx, sqlxhelper.Within(accessor{d.DB}), "many_rows", newRows(3))
+	if err == nil || !strings.Contains(strings.ToLower(err.Error()), "savepoint") {
+		t.Errorf("InsertMany() outside of a transaction = %v; want the savepoint's error", err)
+	}
+	stored := 0 // PostgreSQL refuses the call
+	if d.Dialect == sqlxhelper.MySQL {
+		stored = 3
+	}
+	d.wantCount(t, "many_rows", stored)
 }
 
 // Two transactions update two rows in opposite order. The one that the server aborts runs
