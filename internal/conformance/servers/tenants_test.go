@@ -121,7 +121,7 @@ func (s *tenants) serve(t *testing.T) {
 		}
 		// GORM: the same.
 		third := tenantOrder{Number: number(2), Lines: make([]tenantLine, 3)}
-		must(t, s.orm.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		must(t, gormplugin.InTx(ctx, s.orm, nil, func(tx *gorm.DB) error {
 			if err := tx.Exec(s.begin(tenant)).Error; err != nil {
 				return err
 			}
