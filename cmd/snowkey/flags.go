@@ -77,7 +77,7 @@ func (o *options) flags(c command) *flag.FlagSet {
 	all.Var(&o.dialect, "dialect", "`name` of the database that the SQL is for")
 	all.Var(&o.every, "every", "`length` of a partition, in the time zone")
 	all.StringVar(&o.column, "column", "id", "`name` of the column of keys, such as orders.id, in place of id")
-	all.StringVar(&o.db, "db", "", "`URL` of the database, such as postgres://user@host/database, mysql://user@host/database or sqlite:path, or what psql takes, such as 'host=db dbname=shop'; "+dbVariable+" in the environment says the same, and shows no password in a list of processes")
+	all.StringVar(&o.db, "db", "", "`URL` of the database, such as postgres://user@host/database, mysql://user@host/database or sqlite:path, or keywords of libpq, such as 'host=db dbname=shop'; "+dbVariable+" in the environment says the same, and shows no password in a list of processes")
 	all.StringVar(&o.table, "table", "", "`name` of the table, with its schema, or on Redis, etcd and ZooKeeper of the prefix of the keys, if it is not the usual one")
 	all.StringVar(&o.namespace, "namespace", "", "`name` of the namespace, if there are several")
 	all.StringVar(&o.reason, "reason", "", "`text` that says why, for people")
