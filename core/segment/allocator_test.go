@@ -29,7 +29,7 @@ var large = flag.Bool("large", false, "run the searches that take long")
 // A faulty store passes calls on to a store in memory, late, or fails them.
 type faulty struct {
 	segmenttest.Memory
-	delay time.Duration
+	delay atomic.Int64          // of each Take, in ns
 	hang  atomic.Bool           // until the context ends
 	fails atomic.Pointer[error] // of each Take; nil: none
 	takes atomic.Int64
@@ -44,8 +44,8 @@ func (f *faulty) Take(ctx context.Context, t segment.Take) (segment.Range, error
 		<-ctx.Done()
 		return segment.Range{}, ctx.Err()
 	}
-	if f.delay > 0 {
-		time.Sleep(f.delay)
+	if d := time.Duration(f.delay.Load()); d > 0 {
+		time.Sleep(d)
 	}
 	if err := f.fails.Load(); err != nil {
 		return segment.Range{}, *err
@@ -130,7 +130,7 @@ func fetchers() int {
 func TestTheFirstCallsStartOneGoroutineAndCloseEndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
-		store.delay = time.Second
+		store.delay.Store(int64(time.Second))
 		a := start(t, store, segment.Config{})
 		var wg sync.WaitGroup
 		for range 50 {
@@ -284,7 +284,7 @@ func TestNoNumberIsReturnedTwiceAndLaterOnesAreLarger(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			store := newStore(t, 1, 7)
-			store.delay = time.Millisecond
+			store.delay.Store(int64(time.Millisecond))
 			a := start(t, store, c)
 			var (
 				wg  sync.WaitGroup
@@ -692,7 +692,7 @@ func TestAllNumbersUpToTheGreatestAreReturnedThenItIsExhausted(t *testing.T) {
 		for name, config := range map[string]segment.Config{"": {}, "leaf": {Rule: segment.Leaf}, "no prefetch": {Hold: -1}, "step": {Step: 7}} {
 			bubble(t, fmt.Sprintf("%d left of step %d, stride %d %s", c.left, c.step, c.stride, name), func(t *testing.T) {
 				store := &faulty{}
-				store.delay = time.Millisecond
+				store.delay.Store(int64(time.Millisecond))
 				end := (math.MaxInt64 - c.offset) / c.stride // the last of all is never given
 				if err := store.Create(t.Context(), segment.Row{Tag: "a", Next: end - c.left, Step: c.step, Stride: c.stride, Offset: c.offset}); err != nil {
 					t.Fatal(err)
@@ -719,7 +719,8 @@ func TestAllNumbersUpToTheGreatestAreReturnedThenItIsExhausted(t *testing.T) {
 
 func TestATagWithoutARowIsAnErrorAtOnceAndIsFoundWhenItIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &faulty{delay: time.Millisecond}
+		store := &faulty{}
+		store.delay.Store(int64(time.Millisecond))
 		set, err := segment.NewSet(store, segment.Config{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
@@ -776,7 +777,7 @@ func TestNextAndFillAllocateNothing(t *testing.T) {
 func TestOnRefillTellsWhatCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 10)
-		store.delay = 3 * time.Millisecond
+		store.delay.Store(int64(3 * time.Millisecond))
 		var got []segment.Refill
 		a := start(t, store, segment.Config{Hold: -1, OnRefill: func(r segment.Refill) { got = append(got, r) }})
 		next(t, a)

@@ -37,7 +37,8 @@ func play(t *testing.T, a *segment.Allocator, loads ...load) (waits []time.Durat
 func TestByRateWaitsForAFetchOnceAndNotInSteadyState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore(t, 1, 1000)
-		store.delay = 100 * time.Millisecond
+		const delay = 100 * time.Millisecond
+		store.delay.Store(int64(delay))
 		a := start(t, store, segment.Config{MaxStep: 10_000_000})
 		waits := play(t, a,
 			load{2000, time.Minute},
@@ -45,11 +46,11 @@ func TestByRateWaitsForAFetchOnceAndNotInSteadyState(t *testing.T) {
 			load{2000, time.Minute},
 			load{200_000, 2 * time.Second})
 		t.Logf("longest waits %v, %d fetches", waits, store.takes.Load())
-		if waits[0] > 2*store.delay {
-			t.Errorf("at the start a call waits %v; want at most two fetches of %v", waits[0], store.delay)
+		if waits[0] > 2*delay {
+			t.Errorf("at the start a call waits %v; want at most two fetches of %v", waits[0], delay)
 		}
-		if waits[1] > store.delay*3/2 {
-			t.Errorf("after the first jump a call waits %v; want at most 1.5 fetches of %v", waits[1], store.delay)
+		if waits[1] > delay*3/2 {
+			t.Errorf("after the first jump a call waits %v; want at most 1.5 fetches of %v", waits[1], delay)
 		}
 		if waits[2] != 0 || waits[3] != 0 {
 			t.Errorf("after it calls wait %v and %v; want no wait", waits[2], waits[3])
@@ -61,7 +62,7 @@ func TestByRateHoldsWhatHoldSaysAndNotMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hold, rate, most = 10 * time.Second, 5000, 20_000
 		store := newStore(t, 1, 10)
-		store.delay = 10 * time.Millisecond
+		store.delay.Store(int64(10 * time.Millisecond))
 		worst := int64(0)
 		a := start(t, store, segment.Config{Hold: hold, MaxStep: most, OnRefill: func(r segment.Refill) {
 			worst = max(worst, r.Held)

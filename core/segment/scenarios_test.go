@@ -34,7 +34,7 @@ func TestNoScenarioBreaksThePromise(t *testing.T) {
 		a := start(t, store, segment.Config{Rule: segment.Leaf})
 		next(t, a)
 		time.Sleep(time.Second) // the second buffer
-		store.delay = 2 * time.Second
+		store.delay.Store(int64(2 * time.Second))
 		for range a.Stats().Held {
 			next(t, a)
 		}

@@ -286,7 +286,8 @@ func (*cannotThaw) Thaw(context.Context, segment.Row) error { return errors.New(
 
 func TestASetFetchesFourTagsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &counting{faulty: faulty{delay: time.Second}}
+		store := &counting{}
+		store.delay.Store(int64(time.Second))
 		for i := range 20 {
 			if err := store.Create(t.Context(), segment.Row{Tag: fmt.Sprint(i), Next: 1, Step: 10, Stride: 1}); err != nil {
 				t.Fatal(err)
