@@ -186,7 +186,9 @@ var postgreSQL = database{
 	listed:   postgresList,
 }
 
-// postgresList sends the values as one array.
+// postgresList sends the values as one array. It is read by a subquery, because a plan that PostgreSQL
+// has kept from when the table was small may read the whole table, and would compare each row of it with
+// each value of "= ANY": seconds for 10,000 values, until the next ANALYZE.
 func postgresList(l *list, values []any) {
 	l.write(" FROM ", l.f.only(), l.f.Table, " WHERE ")
 	l.comparedColumn()
@@ -198,9 +200,9 @@ func postgresList(l *list, values []any) {
 		array, _ = typ.AppendValue(append(array, ','), v, pgtext.Array)
 	}
 	array[0] = '{'
-	l.write(" = ANY (CAST(")
+	l.write(" IN (SELECT unnest(CAST(")
 	l.bind(string(append(array, '}')))
-	l.write(" AS ", name, "[]))")
+	l.write(" AS ", name, "[])))")
 }
 
 // indexedColumn is NULL if an index is on an expression, for which TiDB writes the text NULL.

@@ -68,7 +68,7 @@ func (e *env) uniqueGenerated(table, column string) {
 // lists returns how many lists of values the plugin looks up by s. A list of keys has no
 // hint of an index.
 func lists(s string) int {
-	return strings.Count(s, "json_each(") + strings.Count(s, " = ANY (") + strings.Count(s, " FORCE INDEX ")*strings.Count(s, " IN (")
+	return strings.Count(s, "json_each(") + strings.Count(s, " IN (SELECT unnest(") + strings.Count(s, " FORCE INDEX ")*strings.Count(s, " IN (")
 }
 
 // joins returns how many joins with the values of whole rows s has.
