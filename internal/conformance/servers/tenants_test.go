@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/snowkey/snowkey"
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/feed"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
@@ -46,6 +48,8 @@ func (tenantLine) TableName() string  { return "lines" }
 
 // tenants is what a program has that serves two tenants on one pool, as docs/tenants.md says.
 type tenants struct {
+	admin *sqlx.DB // of whom no policy is
+	role  string
 	pool  *sqlx.DB
 	orm   *gorm.DB
 	gen   *core.Generator
@@ -71,7 +75,7 @@ func tenantsOf(t *testing.T, statements func(role string) []string) *tenants {
 	query.Del("search_path")
 	query.Set("role", role)
 	u.RawQuery = query.Encode()
-	s := &tenants{pool: openSqlx(t, "pgx", u.String())}
+	s := &tenants{admin: openSqlx(t, "pgx", g.dsn), role: role, pool: openSqlx(t, "pgx", u.String())}
 	s.gen, err = snowkey.Open(t.Context(), s.pool.DB, snowkey.Config{Table: "public.snowkey_leases"})
 	must(t, err)
 	t.Cleanup(func() { _ = s.gen.Close(context.Background()) })
@@ -166,8 +170,12 @@ func TestTenantsWithASchemaEachShareLeasesAndNothingElse(t *testing.T) {
 		return all
 	})
 	s.begin = func(tenant string) string { return "SET LOCAL search_path TO " + tenant }
+	a, b := s.feed(t, s.admin, "tenant_a.orders", "mail"), s.feed(t, s.admin, "tenant_b.orders", "mail")
+	must(t, errors.Join(a.Install(t.Context()), b.Install(t.Context())))
 	s.serve(t)
 	s.numbers(t, "tenant_a", "tenant_b")
+	s.reads(t, a, "tenant_a.orders", 62)
+	s.reads(t, b, "tenant_b.orders", 62)
 }
 
 func TestTenantsOfRowLevelSecuritySeeTheirRowsAlone(t *testing.T) {
@@ -190,8 +198,18 @@ func TestTenantsOfRowLevelSecuritySeeTheirRowsAlone(t *testing.T) {
 		}
 	})
 	s.begin = func(tenant string) string { return "SELECT set_config('app.tenant', '" + tenant + "', true)" }
+	all := s.feed(t, s.admin, "public.orders", "mail")
+	must(t, all.Install(t.Context()))
 	s.serve(t)
 	s.numbers(t, "tenant_a", "tenant_b")
+
+	// A reader whose role has no BYPASSRLS skips what it does not see.
+	s.reads(t, all, "public.orders", 124)
+	execSqlx(t, s.admin, "GRANT ALL ON ALL TABLES IN SCHEMA public TO "+s.role)
+	execSqlx(t, s.admin, "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO "+s.role)
+	if keys, err := s.feed(t, s.pool, "public.orders", "web").Keys(t.Context(), 0, 1000); len(keys) != 0 || err != nil {
+		t.Errorf("the feed of a role with row level security = %d keys, %v; want none without a tenant", len(keys), err)
+	}
 
 	// After COMMIT the setting is '' on this connection, and not missing as on a fresh one.
 	s.pool.SetMaxOpenConns(1)
@@ -217,6 +235,33 @@ func TestTenantsOfRowLevelSecuritySeeTheirRowsAlone(t *testing.T) {
 	})
 	if !errors.Is(err, sqlxhelper.ErrUnresolved) {
 		t.Errorf("an upsert that meets a row of another tenant = %v; want ErrUnresolved", err)
+	}
+}
+
+// feed returns a feed of a table, which db reads.
+func (s *tenants) feed(t *testing.T, db *sqlx.DB, table, reader string) *feed.Feed {
+	t.Helper()
+	f, err := feed.New(feed.Config{DB: db.DB, Dialect: feed.PostgreSQL, Table: table, Reader: reader})
+	must(t, err)
+	return f
+}
+
+// reads fails the test unless f gives all keys of a table, of which there are n.
+func (s *tenants) reads(t *testing.T, f *feed.Feed, table string, n int) {
+	t.Helper()
+	var want, got []types.Snowflake
+	must(t, s.admin.Select(&want, "SELECT id FROM "+table+" ORDER BY id"))
+	for end := time.Now().Add(hangs); len(got) < n && time.Now().Before(end); time.Sleep(20 * time.Millisecond) { // the slack, and the transactions of others
+		last := types.Snowflake(0)
+		if len(got) > 0 {
+			last = got[len(got)-1]
+		}
+		keys, err := f.Keys(t.Context(), last, 1000)
+		must(t, err)
+		got = append(got, keys...)
+	}
+	if len(want) != n || !slices.Equal(got, want) {
+		t.Errorf("the feed of %s gives %d keys; want the %d that it has, which are %d", table, len(got), n, len(want))
 	}
 }
 
