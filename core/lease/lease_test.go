@@ -892,10 +892,10 @@ func TestGeneratorMadeBetweenTwoRowsGetsTheNext(t *testing.T) {
 func TestStepOfTheStoresClockIsSurvived(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour, 24 * 365 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			var by time.Duration
-			s := &store{Memory: leasetest.NewMemory(func() time.Time { return now().Add(by) })}
+			var by atomic.Int64
+			s := &store{Memory: leasetest.NewMemory(func() time.Time { return now().Add(time.Duration(by.Load())) })}
 			h := hold(t, s, lease.Config{})
-			by = step
+			by.Store(int64(step))
 			for range 300 {
 				h.id()
 				time.Sleep(time.Second)
