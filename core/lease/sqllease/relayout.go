@@ -49,43 +49,23 @@ func (s *Store) Relayout(ctx context.Context, from, to leasestore.Space, rows []
 		if len(found) != len(rows) {
 			return done, &leasestore.LostError{Worker: int64(len(found)), Reason: leasestore.Gone}
 		}
-		var datacenters []int64
-		err = t.Each(ctx, func(scan func(...any) error) error {
-			var (
-				datacenter, version int64
-				layout              string
-			)
-			if err := scan(&datacenter, &layout, &version); err != nil {
-				return err
-			}
-			if version != schemaVersion {
-				return r.wrongVersion(version)
-			}
-			if layout != from.Layout {
-				return &leasestore.LayoutError{Namespace: from.Namespace, Stored: layout, Own: from.Layout}
-			}
-			datacenters = append(datacenters, datacenter)
-			return nil
-		}, r.db.Dialect.Bind("SELECT datacenter, layout, schema_version FROM "+t.Text.meta+" WHERE namespace = ? ORDER BY datacenter"+lock), from.Namespace)
+		datacenters, err := r.datacenters(ctx, t, from, " ORDER BY datacenter"+lock)
 		if err != nil {
 			return done, err
 		}
 		if want := []int64{wholeNamespace, from.Datacenter}; !slices.Equal(datacenters, want) {
 			return done, leasestore.Permanent(fmt.Errorf("namespace %q has rows of the datacenters %d, where %d is the namespace itself; want %d alone", from.Namespace, datacenters, wholeNamespace, from.Datacenter))
 		}
-		for _, text := range []string{
-			"DELETE FROM " + t.Text.table + " WHERE namespace = ? AND datacenter = ?",
-			r.insertRows(to, "INTO "+t.Text.table, rowColumns, fmt.Sprintf("%d, '', '', %d, 0, ''", (epoch/RelayoutEpochs+1)*RelayoutEpochs, int64(until))),
-			"UPDATE " + t.Text.meta + " SET layout = ? WHERE namespace = ?",
+		next := fmt.Sprintf("%d, '', '', %d, 0, ''", (epoch/RelayoutEpochs+1)*RelayoutEpochs, int64(until))
+		for _, statement := range []struct {
+			text string
+			args []any
+		}{
+			{"DELETE FROM " + t.Text.table + " WHERE namespace = ? AND datacenter = ?", []any{from.Namespace, from.Datacenter}},
+			{r.insertRows(to, "INTO "+t.Text.table, rowColumns, next), nil},
+			{"UPDATE " + t.Text.meta + " SET layout = ? WHERE namespace = ?", []any{to.Layout, to.Namespace}},
 		} {
-			var args []any
-			switch text[0] {
-			case 'D':
-				args = []any{from.Namespace, from.Datacenter}
-			case 'U':
-				args = []any{to.Layout, to.Namespace}
-			}
-			if _, err := t.Exec(ctx, r.db.Dialect.Bind(text), args...); err != nil {
+			if _, err := t.Exec(ctx, r.db.Dialect.Bind(statement.text), statement.args...); err != nil {
 				return done, err
 			}
 		}

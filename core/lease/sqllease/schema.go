@@ -3,6 +3,7 @@ package sqllease
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,34 +61,39 @@ func create(d sqlstore.Dialect, names []string) []string {
 	}
 }
 
+// datacenters returns the datacenters of which a namespace has meta rows, and wholeNamespace. A layout
+// other than that of s is an error. tail ends the query, with an order or a lock.
+func (r *register) datacenters(ctx context.Context, t *tx, s leasestore.Space, tail string) (all []int64, err error) {
+	err = t.Each(ctx, func(scan func(...any) error) error {
+		var (
+			datacenter, version int64
+			layout              string
+		)
+		if err := scan(&datacenter, &layout, &version); err != nil {
+			return err
+		}
+		if version != schemaVersion {
+			return r.wrongVersion(version)
+		}
+		if layout != s.Layout {
+			return &leasestore.LayoutError{Namespace: s.Namespace, Stored: layout, Own: s.Layout}
+		}
+		all = append(all, datacenter)
+		return nil
+	}, r.db.Dialect.Bind("SELECT datacenter, layout, schema_version FROM "+t.Text.meta+" WHERE namespace = ?"+tail), s.Namespace)
+	return all, err
+}
+
 // Make inserts the meta rows and the rows in one transaction. If several processes do so at
 // once, one inserts the meta row, and the others find it when they look again.
 func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 	_, err := tables.Do(ctx, r.db, func(t *tx) (done struct{}, err error) {
-		var made, known bool
-		err = t.Each(ctx, func(scan func(...any) error) error {
-			var (
-				datacenter, version int64
-				layout              string
-			)
-			if err := scan(&datacenter, &layout, &version); err != nil {
-				return err
-			}
-			if version != schemaVersion {
-				return r.wrongVersion(version)
-			}
-			if layout != s.Layout {
-				return &leasestore.LayoutError{Namespace: s.Namespace, Stored: layout, Own: s.Layout}
-			}
-			made = made || datacenter == s.Datacenter
-			known = known || datacenter == wholeNamespace
-			return nil
-		}, r.db.Dialect.Bind("SELECT datacenter, layout, schema_version FROM "+t.Text.meta+" WHERE namespace = ?"), s.Namespace)
-		if err != nil || made {
+		known, err := r.datacenters(ctx, t, s, "")
+		if err != nil || slices.Contains(known, s.Datacenter) {
 			return done, err
 		}
 		datacenters := []int64{wholeNamespace, s.Datacenter}
-		if known {
+		if slices.Contains(known, wholeNamespace) {
 			datacenters = datacenters[1:]
 		}
 		for _, datacenter := range datacenters {
