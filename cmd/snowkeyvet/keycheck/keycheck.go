@@ -84,7 +84,7 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	c := &checker{Pass: pass, calls: map[token.Pos]*ast.CallExpr{}, seen: map[token.Pos]bool{}, generated: map[*token.File][]analysis.Diagnostic{}}
 	for _, f := range pass.Files {
-		if models.Generated(pass.Fset, f) {
+		if models.Generated(f) {
 			c.generated[pass.Fset.File(f.FileStart)] = nil
 		}
 	}

@@ -98,7 +98,12 @@ var ErrNoModels = errors.New("move: no struct of these packages is a model: none
 
 // Load loads the packages of a program with their tests and finds its keys.
 func Load(dir string, patterns ...string) (*Program, error) {
-	config := &packages.Config{Dir: dir, Tests: true, Mode: packages.LoadSyntax | packages.NeedModule}
+	config := &packages.Config{
+		Dir: dir, Tests: true, Mode: packages.LoadSyntax | packages.NeedModule,
+		// With it, cgo's copy of a file may come from the build cache and name another checkout,
+		// which Fix would edit.
+		BuildFlags: []string{"-trimpath=false"},
+	}
 	pkgs, err := packages.Load(config, patterns...)
 	if err != nil {
 		return nil, fmt.Errorf("move: %w", err)
@@ -147,7 +152,7 @@ func Load(dir string, patterns ...string) (*Program, error) {
 func (p *Program) declare(pkg *packages.Package, f *ast.File) {
 	name := p.Fset.Position(f.Pos()).Filename
 	if p.files[name] == nil {
-		p.files[name] = &file{File: f, pkg: pkg, generated: models.Generated(p.Fset, f)}
+		p.files[name] = &file{File: f, pkg: pkg, generated: models.Generated(f)}
 	}
 	put := func(names []*ast.Ident, expr ast.Expr) {
 		for _, name := range names {
