@@ -1,20 +1,19 @@
-// The command bench measures the library beside what else there is, and writes the figures
-// of docs/benchmarks.md and docs/alternatives.md. It is a module of its own, so that no
-// user of the library downloads what it is compared with.
+// The command bench measures the library against the floor of each operation, and writes the
+// figures of docs/benchmarks.md. It is a module of its own, so that no user of the library
+// downloads its drivers. What other libraries and other ways to make keys took was measured
+// once; of these, results/peers.txt and results/ways.txt stay.
 //
-//	go run ./internal/bench                    write the pages from the results that are here
-//	go run ./internal/bench generator          measure a suite, replace its results, write the pages
+//	go run ./internal/bench                    write the page from the results that are here
+//	go run ./internal/bench generator          measure a suite, replace its results, write the page
 //	go run ./internal/bench -rounds 3 all      measure all of them in three rounds
 //	go run ./internal/bench -short -out x all  run each benchmark once, to see that it works
 //
 // Run it on an idle machine. The suites generator and segments need nothing else; gorm and
-// sqlx need the servers that CONTRIBUTING.md names; ways starts PostgreSQL, MariaDB and
-// three servers of Redis, whose programs have to be installed, and must run as root on
-// Linux for the table that is larger than memory.
+// sqlx need the servers that CONTRIBUTING.md names.
 //
 // Every workload is a standard benchmark in a test file, so go test -bench runs it and
 // benchstat reads the results. A suite is a list of such runs. In each round every run
-// takes its turn, and waits until other programs leave the CPUs alone. Pages show the
+// takes its turn, and waits until other programs leave the CPUs alone. The page shows the
 // median of the rounds; a ratio is taken within each round, because what disturbs a round
 // disturbs both sides of it.
 //
@@ -27,6 +26,7 @@
 //   - Every source has a loop of its own over a slice of its type. None pays for an
 //     interface or a closure per ID.
 //   - IDs that are kept are sorted and compared, outside the measured time. dup/op is how
-//     many equal another one. Duplicates of snowkey fail the run; those of a peer are shown.
+//     many equal another one. Duplicates of snowkey fail the run; those of the
+//     lock-free generator of articles are shown.
 //   - Rows are read back and compared with those that were given, value by value.
 package main

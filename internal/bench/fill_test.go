@@ -6,14 +6,12 @@ import (
 	"testing"
 	"time"
 
-	bwmarrin "github.com/bwmarrin/snowflake"
-
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/types"
 )
 
 // BenchmarkFill fills slices of n IDs. An operation is a slice. The floor writes n
-// consecutive numbers. bwmarrin has no call for a slice, so it is called in a loop.
+// consecutive numbers.
 func BenchmarkFill(b *testing.B) {
 	ctx := context.Background()
 	for _, n := range []int{1, 10, 100, 1000, 10_000} {
@@ -31,11 +29,6 @@ func BenchmarkFill(b *testing.B) {
 			if dup := duplicates(ids, types.Snowflake.Compare); dup > 0 {
 				b.Errorf("%d duplicates in a slice of %d; want 0", dup, n)
 			}
-		})
-		b.Run("n="+strconv.Itoa(n)+"/bwmarrin", func(b *testing.B) {
-			node, ids := newBwmarrin(b, wideBits), make([]bwmarrin.ID, n)
-			take := bwmarrinEach(node)
-			benchmarkFill(b, ids, func() { take(ids) })
 		})
 	}
 }

@@ -9,14 +9,11 @@ import (
 // generatorSources are the sources of Next and Contention, in the order of the table.
 var generatorSources = []entry{
 	{"floor=Since+Add", "floor: `time.Since` + atomic Add"}, {"snowkey", "**snowkey**"}, {"mutex+Since", "own mutex + `time.Since`"},
-	{"article-mutex", "article, mutex"}, {"article-lockfree", "article, lock-free: **repeats**"}, {"bwmarrin", "bwmarrin"},
-	{"sonyflake", "sonyflake"}, {"xid", "xid"}, {"ulid", "ulid"}, {"ksuid", "ksuid"},
-	{"google-v4", "google-v4"}, {"google-v7", "google-v7"}, {"gofrs-v7", "gofrs-v7"},
+	{"article-mutex", "article, mutex"}, {"article-lockfree", "article, lock-free: **repeats**"},
 }
 
 func generatorSections(r *results) map[string]string {
 	goroutines := counts("c", 1, 2, 8, 64)
-	peers := []entry{{"snowkey", "**snowkey**"}, {"bwmarrin", "bwmarrin"}, {"disgoorg", "disgoorg"}, {"int64", "int64"}}
 	return map[string]string{
 		"cost": grid("ns per ID", generatorSources, append([]entry{{"", "alone"}, {"allocs", "allocations"}}, counts("c", 2, 4, 8, 12, 64)...),
 			func(source, column string) string {
@@ -29,12 +26,11 @@ func generatorSections(r *results) map[string]string {
 				return r.cell("Contention/"+column+"/"+source, "ns/ID")
 			}),
 		"saturation": grid("% of 4,096 per ms / CPU, % of a core", []entry{
-			{"alone/snowkey", "**snowkey**"}, {"alone/snowkey-Fill(100)", "**snowkey**, `Fill` of 100"}, {"alone/bwmarrin", "bwmarrin"},
-			{"alone/sonyflake", "sonyflake"}, {"hogs/snowkey", "**snowkey**, with hogs"}, {"hogs/bwmarrin", "bwmarrin, with hogs"},
+			{"alone/snowkey", "**snowkey**"}, {"alone/snowkey-Fill(100)", "**snowkey**, `Fill` of 100"}, {"hogs/snowkey", "**snowkey**, with hogs"},
 		}, goroutines, func(row, c string) string { return saturation(r, row, c) }),
-		"fill": grid("ns per ID", []entry{{"floor=store", "floor: write n consecutive numbers"}, {"snowkey", "**snowkey**, `Fill`"}, {"bwmarrin", "bwmarrin, a loop"}},
+		"fill": grid("ns per ID", []entry{{"floor=store", "floor: write n consecutive numbers"}, {"snowkey", "**snowkey**, `Fill`"}},
 			counts("n", 1, 10, 100, 1000, 10_000), func(row, n string) string { return r.cell("Fill/"+n+"/"+row, "ns/ID") }),
-		"text": grid("ns (allocations)", peers, []entry{
+		"text": grid("ns (allocations)", []entry{{"snowkey", "**snowkey**"}, {"int64", "int64"}}, []entry{
 			{"Text/String/", "`String`"}, {"Text/Parse/", "`Parse`"}, {"JSON/Marshal/", "JSON of 100, marshal"}, {"JSON/Unmarshal/", "unmarshal"},
 			{"JSONv2/Marshal/", "v2, marshal"}, {"JSONv2/Unmarshal/", "v2, unmarshal"},
 		}, func(row, column string) string {
@@ -63,11 +59,11 @@ func saturation(r *results, row, c string) string {
 
 func generatorGoals() []goal {
 	return []goal{
-		{"`Next`, one goroutine, against the floor", true, 1.15, "%.2f ×", quotient("Next/snowkey", "Next/floor=Since+Add", "ns/op")},
-		{"`Next`, one goroutine, against bwmarrin", true, 0.90, "%.2f ×", quotient("Next/snowkey", "Next/bwmarrin", "ns/op")},
+		{"`Next`, one goroutine, above the floor, ns", true, 5, "%.1f", func(m *medians) float64 {
+			return m.of("Next/snowkey", "ns/op") - m.of("Next/floor=Since+Add", "ns/op")
+		}},
 		{"`Next`, allocations per ID", true, 0, "%.0f", func(m *medians) float64 { return m.of("Next/snowkey", "allocs/op") }},
 		{"64 goroutines, against the floor", true, 1.10, "%.2f ×", quotient("Contention/c=64/snowkey", "Contention/c=64/floor=Since+Add", "ns/ID")},
-		{"64 goroutines, rate against bwmarrin's", false, 3, "%.2f ×", quotient("Contention/c=64/bwmarrin", "Contention/c=64/snowkey", "ns/ID")},
 		{"a leased worker against a fixed one, one goroutine", true, 1.05, "%.2f ×", quotient("Lease/c=1/leased", "Lease/c=1/fixed", "ns/ID")},
 		{"a leased worker against a fixed one, 64 goroutines", true, 1.05, "%.2f ×", quotient("Lease/c=64/leased", "Lease/c=64/fixed", "ns/ID")},
 		{"duplicates in any contention run", true, 0, "%.0f", func(m *medians) float64 {
@@ -87,10 +83,8 @@ func generatorGoals() []goal {
 		{"`Fill` of 1,000 and 10,000, ns per ID, worst", true, 0.5, "%.2f", func(m *medians) float64 {
 			return m.extreme(math.Max, "ns/ID", "Fill/n=%d/snowkey", 1000, 10000)
 		}},
-		{"JSON, marshal a slice, against bwmarrin", true, 0.6, "%.2f ×", quotient("JSON/Marshal/snowkey", "JSON/Marshal/bwmarrin", "ns/op")},
 		{"JSON v2, marshal a slice, allocations above `[]int64`", true, 0, "%.0f", func(m *medians) float64 {
 			return m.of("JSONv2/Marshal/snowkey", "allocs/op") - m.of("JSONv2/Marshal/int64", "allocs/op")
 		}},
-		{"parse decimal text, against bwmarrin", true, 0.5, "%.2f ×", quotient("Text/Parse/snowkey", "Text/Parse/bwmarrin", "ns/op")},
 	}
 }

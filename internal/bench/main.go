@@ -15,7 +15,7 @@ import (
 func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 0, "rounds, in each of which every benchmark takes its turn; 0: as many as the suite has")
-	flag.StringVar(&o.out, "out", "", "write the output of the benchmarks to a `file`, and neither results nor pages")
+	flag.StringVar(&o.out, "out", "", "write the output of the benchmarks to a `file`, and neither results nor the page")
 	flag.BoolVar(&o.short, "short", false, "the smallest runs, to see that all benchmarks work; needs -out")
 	flag.Usage = func() {
 		var names []string
@@ -41,7 +41,7 @@ type options struct {
 	short  bool
 }
 
-// run measures the suites that are named, and writes the pages.
+// run measures the suites that are named, and writes the page.
 func run(ctx context.Context, o options, names []string) error {
 	chosen, err := choose(names)
 	if err != nil {
@@ -62,7 +62,7 @@ func run(ctx context.Context, o options, names []string) error {
 	if o.out != "" {
 		return nil
 	}
-	return writePages(filepath.Join(here, "results"), filepath.Join(here, "..", "..", "docs"))
+	return writePage(filepath.Join(here, "results"), filepath.Join(here, "..", "..", "docs"))
 }
 
 func choose(names []string) (chosen []suite, err error) {
@@ -79,30 +79,25 @@ func choose(names []string) (chosen []suite, err error) {
 	return chosen, nil
 }
 
-// pages have the sections between markers. The text around these is written by hand.
-var pages = []string{"benchmarks.md", "alternatives.md"}
+// page has the sections between markers. The text around these is written by hand.
+const page = "benchmarks.md"
 
-// writePages fills the sections of the pages in docs from the files in folder.
-func writePages(folder, docs string) error {
+// writePage fills the sections of the page in docs from the files in folder.
+func writePage(folder, docs string) error {
 	sections, err := allSections(folder)
 	if err != nil {
 		return err
 	}
-	for _, page := range pages {
-		name := filepath.Join(docs, page)
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		filled, err := fill(string(text), sections)
-		if err != nil {
-			return fmt.Errorf("%s: %w", page, err)
-		}
-		if err := os.WriteFile(name, []byte(filled), 0o644); err != nil {
-			return err
-		}
+	name := filepath.Join(docs, page)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
 	}
-	return nil
+	filled, err := fill(string(text), sections)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	return os.WriteFile(name, []byte(filled), 0o644)
 }
 
 // allSections returns the sections of all suites, by name.
@@ -143,14 +138,14 @@ func runs(all map[string]*results) string {
 			others = fmt.Sprintf("at most %d %%", slices.Max(r.busy))
 		}
 		var versions []string
-		for _, db := range []string{"SQLite", "PostgreSQL", "MariaDB", "MySQL", "Redis"} {
+		for _, db := range []string{"SQLite", "PostgreSQL", "MariaDB", "MySQL"} {
 			if v := r.config[db]; v != "" {
 				version, _, _ := strings.Cut(strings.TrimPrefix(v, "PostgreSQL "), " ")
 				version, _, _ = strings.Cut(version, "-")
 				versions = append(versions, db+" "+version)
 			}
 		}
-		if modules := r.config["modules"]; modules != "" && s.name != "segments" { // whose rivals are rewritten here
+		if modules := r.config["modules"]; modules != "" && len(versions) > 0 { // elsewhere nothing of others is measured
 			versions = append(versions, strings.ReplaceAll(modules, "github.com/", ""))
 		}
 		goVersion, _, _ := strings.Cut(strings.TrimPrefix(r.config["go"], "go"), " ")

@@ -105,6 +105,35 @@ type manyServer struct {
 
 func (s *manyServer) cpu() time.Duration { return processCPU(s.process) }
 
+// processCPU returns what a process, its children and all their threads have used. A child
+// that has ended is left out.
+func processCPU(process int) (sum time.Duration) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", process))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(filepath.Join(task, "schedstat"))
+		running, _, _ := strings.Cut(string(text), " ")
+		ns, _ := strconv.ParseInt(running, 10, 64)
+		sum += time.Duration(ns)
+		children, _ := os.ReadFile(filepath.Join(task, "children"))
+		for child := range strings.FieldsSeq(string(children)) {
+			id, _ := strconv.Atoi(child)
+			sum += processCPU(id)
+		}
+	}
+	return sum
+}
+
+// answers waits until a server answers, for half a minute.
+func answers(ping func() error) (err error) {
+	for range 600 {
+		if err = ping(); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
+}
+
 var manyServers = map[string]func(*testing.B) *manyServer{
 	"PostgreSQL": func(b *testing.B) *manyServer {
 		address, _ := servertest.StartPostgreSQL(b, "fsync=on", "shared_buffers=128MB")

@@ -121,8 +121,7 @@ func named(t *testing.T, goals []goal, part string) goal {
 func TestVerdictsCompareMediansWithTheLimit(t *testing.T) {
 	base := `
 BenchmarkNext/floor=Since+Add-2 1 30.0 ns/op
-BenchmarkNext/bwmarrin-2 1 40.0 ns/op
-BenchmarkContention/c=64/bwmarrin-2 1 1 ns/op 90.0 ns/ID
+BenchmarkContention/c=64/floor=Since+Add-2 1 1 ns/op 30.0 ns/ID
 BenchmarkSaturation/alone/c=1/snowkey-2 1 1 ns/op 100.0 %cap
 BenchmarkSaturation/alone/c=8/snowkey-2 1 1 ns/op 99.95 %cap
 BenchmarkSaturation/alone/c=64/snowkey-2 1 1 ns/op 100.0 %cap
@@ -131,18 +130,17 @@ BenchmarkUpsertWriters/MySQL/plain-2 1 1 ns/op 0 deadlocks/op
 BenchmarkUpsertWriters/MySQL/plain-2 1 1 ns/op 4 deadlocks/op
 BenchmarkSQLX/PostgreSQL-pgx/lines/limit-2 1 70 ns/op
 BenchmarkSQLX/PostgreSQL-pgx/lines/limit=binary-2 1 62 ns/op
-BenchmarkSQLX/MariaDB/lines/GORM-2 1 150 ns/op
+BenchmarkSQLX/MariaDB/graph/snowkey-two-2 1 100 ns/op
 `
 	for _, c := range []struct {
 		goals                func() []goal
 		goal, line, measured string
 		reached              bool
 	}{
-		{generatorGoals, "one goroutine, against the floor", "Next/snowkey-2 1 34.5 ns/op", "1.15 ×", true},
-		{generatorGoals, "one goroutine, against the floor", "Next/snowkey-2 1 34.8 ns/op", "1.16 ×", false},
-		{generatorGoals, "one goroutine, against bwmarrin", "Next/snowkey-2 1 36.4 ns/op", "0.91 ×", false},
-		{generatorGoals, "rate against bwmarrin's", "Contention/c=64/snowkey-2 1 1 ns/op 30.0 ns/ID", "3.00 ×", true},
-		{generatorGoals, "rate against bwmarrin's", "Contention/c=64/snowkey-2 1 1 ns/op 31.0 ns/ID", "2.90 ×", false},
+		{generatorGoals, "one goroutine, above the floor", "Next/snowkey-2 1 35.0 ns/op", "5.0", true},
+		{generatorGoals, "one goroutine, above the floor", "Next/snowkey-2 1 35.5 ns/op", "5.5", false},
+		{generatorGoals, "64 goroutines, against the floor", "Contention/c=64/snowkey-2 1 1 ns/op 33.0 ns/ID", "1.10 ×", true},
+		{generatorGoals, "64 goroutines, against the floor", "Contention/c=64/snowkey-2 1 1 ns/op 33.5 ns/ID", "1.12 ×", false},
 		{generatorGoals, "share of the cap, worst", "Saturation/alone/c=2/snowkey-2 1 1 ns/op 99.8 %cap", "99.80 %", false},
 		{gormGoals, "one `Create` against", "GORM/SQLite/one/snowkey-2 1 103 ns/op", "1.03 ×", true},
 		{gormGoals, "one `Create` against", "GORM/SQLite/one/snowkey-2 1 104 ns/op", "1.04 ×", false},
@@ -150,8 +148,8 @@ BenchmarkSQLX/MariaDB/lines/GORM-2 1 150 ns/op
 		{gormGoals, "(generator), ns per row", "Assignment/generator/structs/n=5000-2 1 26 ns/row 3 allocs/op", "26", false},
 		{sqlxGoals, "pgx, 20,000 rows against the limit", "SQLX/PostgreSQL-pgx/lines/snowkey-2 1 100 ns/op", "0.62 ×", true},
 		{sqlxGoals, "pgx, 20,000 rows against the limit", "SQLX/PostgreSQL-pgx/lines/snowkey-2 1 102 ns/op", "0.61 ×", false},
-		{sqlxGoals, "MariaDB, 20,000 rows against GORM", "SQLX/MariaDB/lines/snowkey-2 1 100 ns/op", "1.50 ×", true},
-		{sqlxGoals, "MariaDB, 20,000 rows against GORM", "SQLX/MariaDB/lines/snowkey-2 1 101 ns/op", "1.49 ×", false},
+		{sqlxGoals, "MariaDB, the graph against its parts", "SQLX/MariaDB/graph/snowkey-2 1 105 ns/op", "0.95 ×", true},
+		{sqlxGoals, "MariaDB, the graph against its parts", "SQLX/MariaDB/graph/snowkey-2 1 106 ns/op", "0.94 ×", false},
 		{sqlxGoals, "lib/pq, memory", "Stream/PostgreSQL-pq/snowkey-2 1 1 ns/op 64 grown-MiB", "64 MiB", true},
 		{sqlxGoals, "lib/pq, memory", "Stream/PostgreSQL-pq/snowkey-2 1 1 ns/op 65 grown-MiB", "65 MiB", false},
 	} {
@@ -176,7 +174,7 @@ func TestAGoalThatLacksAResultIsNeitherReachedNorMissed(t *testing.T) {
 		}
 	}
 	want := "0 of " + number(float64(count)) + " goals are reached, " + number(float64(count)) + " were not measured.\n\n|missed|goal|measured|\n|---|---|---|\n"
-	if got := missedGoals(all); count < 80 || got != strings.ReplaceAll(want, ".0", "") {
+	if got := missedGoals(all); count < 60 || got != strings.ReplaceAll(want, ".0", "") {
 		t.Errorf("missedGoals = %q; want %q", got, want)
 	}
 }

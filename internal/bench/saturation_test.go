@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	bwmarrin "github.com/bwmarrin/snowflake"
-
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/types"
 )
@@ -49,12 +47,6 @@ func BenchmarkSaturation(b *testing.B) {
 			}
 		})
 	}
-	fromBwmarrin := func(b *testing.B) func(n int) {
-		return inBatches(bwmarrinEach(newBwmarrin(b, classicBits)))
-	}
-	fromSonyflake := func(b *testing.B) func(n int) {
-		return inBatches(sonyflakeEach(b, newSonyflake(b, classicBits)))
-	}
 	for _, s := range []struct {
 		name  string
 		hogs  bool
@@ -62,10 +54,7 @@ func BenchmarkSaturation(b *testing.B) {
 	}{
 		{"snowkey", false, fromNext},
 		{"snowkey-Fill(100)", false, fromFill},
-		{"bwmarrin", false, fromBwmarrin},
-		{"sonyflake", false, fromSonyflake},
 		{"snowkey", true, fromNext},
-		{"bwmarrin", true, fromBwmarrin},
 	} {
 		beside := "alone"
 		if s.hogs {
@@ -147,7 +136,7 @@ func TestSharesOfGoroutinesSumToAll(t *testing.T) {
 			sum := 0
 			for i := range goroutines {
 				taken := 0
-				inBatchesOf(3000, func(ids []bwmarrin.ID) { taken += len(ids) })((n + i) / goroutines)
+				inBatchesOf(3000, func(ids []types.Snowflake) { taken += len(ids) })((n + i) / goroutines)
 				sum += taken
 			}
 			if sum != n {

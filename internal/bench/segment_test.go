@@ -1,19 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"go/ast"
-	"go/format"
-	"go/parser"
-	"go/token"
-	"io"
 	"log/slog"
-	"maps"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +14,22 @@ import (
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/types"
 )
+
+// A numberer returns one number per call, as segment.Allocator does.
+type numberer interface {
+	Next(ctx context.Context) (types.Snowflake, error)
+}
+
+// addOnly is the floor: no range, no end, one addition.
+type addOnly struct {
+	_ [64]byte
+	n atomic.Int64
+	_ [64]byte
+}
+
+func (a *addOnly) Next(context.Context) (types.Snowflake, error) {
+	return types.Snowflake(a.n.Add(1)), nil
+}
 
 // pairCalls is how many calls one half of a pair has, over all goroutines.
 const pairCalls = 128_000
@@ -42,9 +51,6 @@ func BenchmarkSegmentNext(b *testing.B) {
 		allocator := func(b *testing.B) numberer { return newAllocator(b) }
 		run("snowkey", context.Background(), allocator)
 		run("snowkey-ctx", ends, allocator)
-		for _, name := range []string{"snowkey-without-look", "cosid", "wuid", "leaf", "mutex"} {
-			run(name, context.Background(), func(*testing.B) numberer { return peers(1 << 34)[name] })
-		}
 	}
 }
 
@@ -169,64 +175,6 @@ func BenchmarkSegmentFill(b *testing.B) {
 			}
 		})
 	}
-}
-
-// What is measured as Next without the look must be Next without the look.
-func TestTheBareChainIsNextWithoutItsLook(t *testing.T) {
-	const folder = "../../core/segment/"
-	real, bare := declarations(t, folder+"allocator.go"), declarations(t, "segmentpeers_test.go")
-	maps.Copy(real, declarations(t, folder+"chain.go"))
-	next := real["Allocator.Next"].(*ast.FuncDecl).Body
-	next.List = next.List[1:] // the look
-	for _, c := range []struct{ real, bare ast.Node }{
-		{next, bare["bareChain.Next"].(*ast.FuncDecl).Body},
-		{real["link.number"].(*ast.FuncDecl).Body, bare["link.number"].(*ast.FuncDecl).Body},
-		{real["link"], bare["link"]},
-	} {
-		got := text(t, c.bare)
-		want := strings.ReplaceAll(text(t, c.real), " Range\n", " segment.Range\n")
-		if strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
-			t.Errorf("the copy is\n%s\nwant\n%s", got, want)
-		}
-	}
-}
-
-// declarations returns the functions and types of a file, by name, without comments.
-func declarations(t *testing.T, file string) map[string]ast.Node {
-	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := map[string]ast.Node{}
-	for _, d := range f.Decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			name := d.Name.Name
-			if d.Recv != nil {
-				kind := d.Recv.List[0].Type
-				if star, ok := kind.(*ast.StarExpr); ok {
-					kind = star.X
-				}
-				name = kind.(*ast.Ident).Name + "." + name
-			}
-			list[name] = d
-		case *ast.GenDecl:
-			for _, s := range d.Specs {
-				if s, ok := s.(*ast.TypeSpec); ok {
-					list[s.Name.Name] = s.Type
-				}
-			}
-		}
-	}
-	return list
-}
-
-func text(t *testing.T, n ast.Node) string {
-	var b bytes.Buffer
-	if err := format.Node(io.Writer(&b), token.NewFileSet(), n); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
 }
 
 // BenchmarkArticle measures the layout of a well-known article: 48 bits of milliseconds and

@@ -28,7 +28,7 @@ func sqlxSections(r *results) map[string]string {
 		if load == "graph" {
 			head = append(head, "parts")
 		}
-		rows := [][]string{append(head, "`NamedExec`", "GORM", "bun")}
+		rows := [][]string{head}
 		for _, d := range sqlxDatabases {
 			limits := d.lines
 			if load == "graph" {
@@ -43,9 +43,6 @@ func sqlxSections(r *results) map[string]string {
 				row := []string{ours.title, r.scaled(name, "rows/s", 1e3), r.beside(name, limit.name) + ", " + limit.title}
 				if load == "graph" {
 					row = append(row, r.beside(name, "snowkey-two"+ours.name[len("snowkey"):]))
-				}
-				for _, peer := range []string{"NamedExec", "GORM", "bun"} {
-					row = append(row, r.beside(name, peer))
 				}
 				rows = append(rows, row)
 			}
@@ -109,10 +106,6 @@ func sqlxGoals() []goal {
 		}
 		lines, graph := "SQLX/"+d.name+"/lines/", "SQLX/"+d.name+"/graph/"
 		ofLimit("20,000 rows against the limit", d.share, lines+"snowkey")
-		fasterThan("20,000 rows against `NamedExec`", 1.5, lines+"snowkey", "NamedExec")
-		fasterThan("20,000 rows against GORM", 1.5, lines+"snowkey", "GORM")
-		fasterThan("the graph against `NamedExec`", 1.5, graph+"snowkey", "NamedExec")
-		fasterThan("the graph against GORM", 1.5, graph+"snowkey", "GORM")
 		fasterThan("the graph against its parts", 1/1.05, graph+"snowkey", "snowkey-two")
 		inMemory := func(title, name string) {
 			list = append(list, goal{d.title + title, true, 64, "%.0f MiB", func(m *medians) float64 { return m.of("Stream/"+d.name+"/"+name, "grown-MiB") }})

@@ -8,31 +8,24 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// An order and an item are the rows as the peers take them, with keys that are
-// plain numbers.
+// An order and an item are the rows as a table has them, with keys that are plain numbers.
 type (
 	order struct {
-		ID        int64     `db:"id" bun:"id,pk" gorm:"primaryKey;autoIncrement:false"`
-		Number    string    `db:"number" bun:"number"`
-		Total     int64     `db:"total" bun:"total"`
-		CreatedAt time.Time `db:"created_at" bun:"created_at"`
-		Items     []item    `db:"-" bun:"-" gorm:"foreignKey:OrderID"`
+		ID        int64     `db:"id"`
+		Number    string    `db:"number"`
+		Total     int64     `db:"total"`
+		CreatedAt time.Time `db:"created_at"`
+		Items     []item    `db:"-"`
 	}
 	item struct {
-		ID        int64     `db:"id" bun:"id,pk" gorm:"primaryKey;autoIncrement:false"`
-		OrderID   int64     `db:"order_id" bun:"order_id"`
-		SKU       string    `db:"sku" bun:"sku" gorm:"column:sku"`
-		Quantity  int       `db:"quantity" bun:"quantity"`
-		Price     int64     `db:"price" bun:"price"`
-		CreatedAt time.Time `db:"created_at" bun:"created_at"`
+		ID        int64     `db:"id"`
+		OrderID   int64     `db:"order_id"`
+		SKU       string    `db:"sku"`
+		Quantity  int       `db:"quantity"`
+		Price     int64     `db:"price"`
+		CreatedAt time.Time `db:"created_at"`
 	}
 )
-
-// TableName is asked by GORM.
-func (order) TableName() string { return "orders" }
-
-// TableName is asked by GORM.
-func (item) TableName() string { return "order_items" }
 
 // A helperOrder and a helperItem are the same rows as sqlxhelper takes them.
 type (

@@ -5,9 +5,6 @@ import (
 	"strconv"
 	"testing"
 
-	bwmarrin "github.com/bwmarrin/snowflake"
-	disgoorg "github.com/disgoorg/snowflake/v2"
-
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -24,11 +21,7 @@ func BenchmarkText(b *testing.B) {
 	b.Run("String/strconv", func(b *testing.B) {
 		benchmarkString(b, func() string { return strconv.FormatInt(textID, 10) })
 	})
-	b.Run("String/bwmarrin", func(b *testing.B) { benchmarkString(b, bwmarrin.ID(textID).String) })
-	b.Run("String/disgoorg", func(b *testing.B) { benchmarkString(b, disgoorg.ID(textID).String) })
 	b.Run("Parse/snowkey", func(b *testing.B) { benchmarkParse(b, types.Parse) })
-	b.Run("Parse/bwmarrin", func(b *testing.B) { benchmarkParse(b, bwmarrin.ParseString) })
-	b.Run("Parse/disgoorg", func(b *testing.B) { benchmarkParse(b, disgoorg.Parse) })
 }
 
 func benchmarkString(b *testing.B, text func() string) {
@@ -60,8 +53,6 @@ func BenchmarkJSON(b *testing.B) {
 
 func benchmarkCodec(b *testing.B, marshal func(any) ([]byte, error), unmarshal func([]byte, any) error) {
 	benchmarkSlice[types.Snowflake](b, "snowkey", marshal, unmarshal)
-	benchmarkSlice[bwmarrin.ID](b, "bwmarrin", marshal, unmarshal)
-	benchmarkSlice[disgoorg.ID](b, "disgoorg", marshal, unmarshal)
 	benchmarkSlice[int64](b, "int64", marshal, unmarshal)
 }
 

@@ -8,5 +8,4 @@ import "uuid"
 func init() {
 	newV7 := func() [16]byte { return uuid.NewV7() }
 	generators7 = append(generators7, generator7{name: "the standard library", next: newV7, follows: true})
-	standardUUID = newV7
 }
