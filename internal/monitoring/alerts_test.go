@@ -4,16 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/snowkey/snowkey/internal/servertest"
 )
 
 const alertsFile = "../../docs/monitoring/alerts.yml"
@@ -47,22 +44,9 @@ func readAlerts(t *testing.T) []alert {
 	return rules.Groups[0].Rules
 }
 
-func TestEveryAlertNamesWhatPrometheusShows(t *testing.T) {
-	w := newWorld(t)
-	w.use()
-	defer w.register()()
-	known := w.known()
+func TestEveryAlertHasASeverityAndASummary(t *testing.T) {
 	for _, a := range readAlerts(t) {
-		labels, err := known.check(a.Expr, map[string]bool{})
-		if err != nil {
-			t.Errorf("%s: %v", a.Alert, err)
-		}
-		for _, label := range shownLabels(a.Annotations["summary"]) {
-			if !labels[label] {
-				t.Errorf("%s: the summary shows %s, which %s has not", a.Alert, label, a.Expr)
-			}
-		}
-		if s := a.Labels["severity"]; s != "warning" && s != "critical" || len(a.Labels) != 1 || len(a.Annotations) != 1 {
+		if s := a.Labels["severity"]; s != "warning" && s != "critical" || len(a.Labels) != 1 || a.Annotations["summary"] == "" || len(a.Annotations) != 1 {
 			t.Errorf("%s has labels %v and annotations %v; want a severity and a summary", a.Alert, a.Labels, a.Annotations)
 		}
 	}
@@ -168,128 +152,54 @@ var incidents = []struct {
 	{"a series ends", map[string]string{"snowkey_serial_usage{SERIES}": "950x60"}, []string{"SnowkeySerialNearlyUsed"}},
 }
 
-// promtool returns the path of Prometheus's tool.
-func promtool(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("promtool")
-	if err != nil {
-		servertest.Missing(t, fmt.Sprintf("%v; install Debian's package prometheus", err))
-	}
-	return path
-}
-
 func TestAlertsFireInTheirIncidentAndInNoOther(t *testing.T) {
-	program := promtool(t)
+	var tests []experiment
+	fires := map[string]int{} // the incident in which an alert fires
+	for i, incident := range incidents {
+		firing := question{Expr: `count by (alertname) (ALERTS{alertstate="firing"})`, At: "30m"}
+		for _, name := range incident.alerts {
+			fires[name] = i
+			firing.Samples = append(firing.Samples, sample{fmt.Sprintf("{alertname=%q}", name), 1})
+		}
+		tests = append(tests, experiment{Name: incident.name, Interval: "1m", Input: seriesOf(incident.changes), Questions: []question{firing}})
+	}
+	for _, a := range readAlerts(t) {
+		i, ok := fires[a.Alert]
+		if !ok {
+			t.Errorf("no incident fires %s", a.Alert)
+			continue
+		}
+		for _, label := range shownLabels(a.Annotations["summary"]) {
+			q := shows(fmt.Sprintf("ALERTS{alertname=%q}", a.Alert), label)
+			tests[i].Questions = append(tests[i].Questions, q)
+		}
+	}
 	rules, err := filepath.Abs(alertsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	type (
-		sample struct {
-			Labels string `yaml:"labels"`
-			Value  int    `yaml:"value"`
-		}
-		question struct {
-			Expr    string   `yaml:"expr"`
-			At      string   `yaml:"eval_time"`
-			Samples []sample `yaml:"exp_samples"`
-		}
-		input struct {
-			Series string `yaml:"series"`
-			Values string `yaml:"values"`
-		}
-		incident struct {
-			Name      string     `yaml:"name"`
-			Interval  string     `yaml:"interval"`
-			Input     []input    `yaml:"input_series"`
-			Questions []question `yaml:"promql_expr_test"`
-		}
-	)
-	var file struct {
-		Rules    []string   `yaml:"rule_files"`
-		Interval string     `yaml:"evaluation_interval"`
-		Tests    []incident `yaml:"tests"`
-	}
-	file.Rules, file.Interval = []string{rules}, "1m"
-	fired := map[string]bool{}
-	for _, i := range incidents {
-		series := maps.Clone(healthy)
-		maps.Copy(series, i.changes)
-		test := incident{Name: i.name, Interval: "1m"}
-		for _, name := range slices.Sorted(maps.Keys(series)) {
-			test.Input = append(test.Input, input{places.Replace(name), series[name]})
-		}
-		q := question{Expr: `count by (alertname) (ALERTS{alertstate="firing"})`, At: "30m"}
-		for _, name := range i.alerts {
-			fired[name] = true
-			q.Samples = append(q.Samples, sample{fmt.Sprintf("{alertname=%q}", name), 1})
-		}
-		test.Questions = []question{q}
-		file.Tests = append(file.Tests, test)
-	}
-	for _, a := range readAlerts(t) {
-		if !fired[a.Alert] {
-			t.Errorf("no incident fires %s", a.Alert)
-		}
-	}
-	text, err := yaml.Marshal(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(t.TempDir(), "incidents.yml")
-	if err := os.WriteFile(name, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, arguments := range [][]string{{"check", "rules", rules}, {"test", "rules", name}} {
-		if out, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput(); err != nil {
-			t.Errorf("promtool %s: %v\n%s", strings.Join(arguments, " "), err, out)
-		}
-	}
+	promtool(t, "check", "rules", rules)
+	promtoolTests(t, tests, rules)
 }
 
-// The healthy process has every metric, so that no alert depends on one that is not there.
-func TestTheHealthyProcessHasEveryMetric(t *testing.T) {
+// What alerts and dashboard find in these series they find in those of a process. Labels that only
+// some series have, such as the namespace of a lease, count.
+func TestTheHealthyProcessHasEveryMetricWithItsLabels(t *testing.T) {
 	w := newWorld(t)
 	w.use()
 	defer w.register()()
-	have := map[string]bool{}
-	for series := range healthy {
-		name, _, _ := strings.Cut(series, "{")
-		have[name] = true
-	}
-	if got, want := slices.Sorted(maps.Keys(have)), slices.Sorted(maps.Keys(w.known())); !slices.Equal(got, want) {
-		t.Errorf("the healthy process has %q; want %q", got, want)
-	}
-}
-
-// PromQL itself reads the queries of the dashboard, as recording rules; metricsql allows more.
-func TestQueriesOfTheDashboardArePromQL(t *testing.T) {
-	program := promtool(t)
-	type rule struct {
-		Record string `yaml:"record"`
-		Expr   string `yaml:"expr"`
-	}
-	type group struct {
-		Name  string `yaml:"name"`
-		Rules []rule `yaml:"rules"`
-	}
-	list := group{Name: "dashboard"}
-	for _, p := range readDashboard(t).Panels {
-		for _, target := range p.Targets {
-			list.Rules = append(list.Rules, rule{
-				fmt.Sprintf("panel%d_%s", p.ID, target.RefID), strings.ReplaceAll(target.Expr, "$__rate_interval", "1m"),
-			})
+	have := map[string]map[string]bool{}
+	for _, series := range seriesOf(nil) {
+		name, list, _ := strings.Cut(strings.TrimSuffix(series.Series, "}"), "{")
+		if have[name] == nil {
+			have[name] = map[string]bool{}
+		}
+		for label := range strings.SplitSeq(list, ",") {
+			label, _, _ = strings.Cut(label, "=")
+			have[name][label] = true
 		}
 	}
-	text, err := yaml.Marshal(map[string][]group{"groups": {list}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(t.TempDir(), "dashboard.yml")
-	if err := os.WriteFile(name, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), program, "check", "rules", name).CombinedOutput(); err != nil {
-		t.Errorf("promtool check rules: %v\n%s", err, out)
+	if want := w.known(); !reflect.DeepEqual(have, want) {
+		t.Errorf("the healthy process has %v; want %v", have, want)
 	}
 }
