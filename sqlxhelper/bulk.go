@@ -60,8 +60,8 @@ func encoders(t *pgtext.Table, columns []column) []encoder {
 // append appends the value of a row. If the value has to go by VALUES, ok is false, and b may
 // have grown.
 func (e *encoder) append(b []byte, l *load, row int, f pgtext.Format) (_ []byte, ok bool) {
-	if e.kind == pgtext.ValueKind || e.hold == byArgument && l.held != nil {
-		v, err := l.argument(e.column, row)
+	if e.kind == pgtext.ValueKind {
+		v, err := e.argument(l.rows[row])
 		if err != nil {
 			return b, false // VALUES meets the same error, and names the row
 		}

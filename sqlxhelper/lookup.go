@@ -76,7 +76,7 @@ func (r *sentRows) Key(row int) (key any, fresh bool) {
 func (r *sentRows) Value(row int, column string) (any, readback.Known) {
 	for i := range r.l.upsert.target {
 		if c := &r.l.upsert.target[i]; strings.EqualFold(c.name, column) {
-			v, err := r.l.argument(c, row)
+			v, err := c.argument(r.l.rows[row])
 			if err != nil {
 				r.at, r.field, r.err = row, c.field, err
 			}

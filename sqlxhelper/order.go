@@ -208,9 +208,6 @@ func (r *rows) inTurn() []group {
 // order of the caller, a row ahead of its parent would be stored or refused depending on the
 // database and on where a statement ends. Unrelated rows keep their order.
 func (l *load) order() {
-	if l.held != nil || len(l.rows) < 2 {
-		return // the other rows of a sequence are in later statements
-	}
 	if refers := l.refersAhead(); refers != nil {
 		l.permute(inOrder(len(l.rows), refers))
 	}

@@ -33,7 +33,7 @@ type plan struct {
 	// foreign has an index into columns for each relation, of this type or of another one in
 	// the graph, that sets a column.
 	foreign []int
-	held    int   // how many columns are held by their arguments
+	bytes   []int // the columns that are byte slices in the struct itself, likewise
 	tagged  *plan // of the type at the root: the first plan with a shard, or nil
 	// ways counts the fields in the graph of types that lead to rows of this type. A field of
 	// pointers counts twice, because two of them may be equal. With at most one way, only
@@ -55,19 +55,7 @@ type column struct {
 	byAddress bool
 	native    bool        // see pgtext.IsNative
 	kind      pgtext.Kind // of its values, for PostgreSQL
-	hold      hold        // how InsertSeq keeps its values
-	slot      int         // of a value held by its argument, among those of a row
 }
-
-// A hold says how InsertSeq keeps the value of a field. A sequence may reuse the memory of a
-// row as soon as yield returns, so a copy of the struct is not always enough.
-type hold uint8
-
-const (
-	asCopied   hold = iota // a copy of the struct has the whole value
-	byCopy                 // what the field refers to is copied too
-	byArgument             // the argument is made at once and kept beside the row
-)
 
 // An embedded is a pointer to an embedded struct.
 type embedded struct {
@@ -161,7 +149,7 @@ func (p *plan) addFields(t reflect.Type, infos []*reflectx.FieldInfo, within spo
 		if i < len(infos) {
 			info = infos[i]
 		}
-		here := spot{within.field + f.Name, append(slices.Clone(within.index), i), within.shared, within.fixed}
+		here := spot{within.field + f.Name, append(slices.Clone(within.index), i), within.shared}
 		if err := p.addField(f, info, here); err != nil {
 			return err
 		}
@@ -174,7 +162,6 @@ type spot struct {
 	field  string // with the embedded structs that lead to it
 	index  []int
 	shared bool
-	fixed  bool // below an embedded pointer that reflection cannot replace
 }
 
 // addField adds a field, unless it is not written.
@@ -235,12 +222,8 @@ func (p *plan) addColumn(f reflect.StructField, info *reflectx.FieldInfo, tag ta
 		return problem
 	}
 	c.field, c.index, c.shared = here.field, here.index, here.shared
-	if c.hold = holdOf(&c); here.fixed && !tag.key {
-		c.hold = byArgument
-	}
-	if c.hold == byArgument {
-		c.slot = p.held
-		p.held++
+	if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Uint8 && !c.shared {
+		p.bytes = append(p.bytes, len(p.columns))
 	}
 	// Case is ignored, as on SQLite and MySQL. SQLite accepts a column twice and drops one of
 	// the values.
@@ -280,9 +263,9 @@ func (p *plan) addEmbedded(f reflect.StructField, infos []*reflectx.FieldInfo, h
 	before := len(p.embedded)
 	if f.Type.Kind() == reflect.Pointer {
 		p.embedded = append(p.embedded, embedded{field: here.field, index: here.index})
-		here.shared, here.fixed = true, here.fixed || !f.IsExported()
+		here.shared = true
 	}
-	if err := p.addFields(t, infos, spot{here.field + ".", here.index, here.shared, here.fixed}); err != nil {
+	if err := p.addFields(t, infos, spot{here.field + ".", here.index, here.shared}); err != nil {
 		return err
 	}
 	if len(p.columns)+len(p.relations) == nothing {
@@ -373,47 +356,6 @@ func hasExported(t reflect.Type) bool {
 // id returns the primary key of an addressable row, for reading and writing.
 func (p *plan) id(row reflect.Value) *types.Snowflake {
 	return keytype.At(p.columns[p.key].in(row))
-}
-
-// holdOf returns how InsertSeq keeps the values of a column.
-func holdOf(c *column) hold {
-	switch {
-	case c.kind != 0 && c.kind != pgtext.ValueKind:
-		if refers(c.typ) {
-			return byCopy // the field stays one that package pgtext reads by itself
-		}
-		return asCopied
-	// A Value method may read memory outside of the field. Drivers read native types of pgx
-	// without it.
-	case refers(c.typ) || c.valuer && !c.native && !isPlainValuer(c.typ):
-		return byArgument
-	}
-	return asCopied
-}
-
-// isPlainValuer reports whether the Value method of t returns what is in t.
-func isPlainValuer(t reflect.Type) bool {
-	return t.PkgPath() == keytype.Snowflake.PkgPath() || t.PkgPath() == "database/sql"
-}
-
-// refers reports whether a value of type t may refer to memory that others can change.
-func refers(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface, reflect.Chan, reflect.Func, reflect.UnsafePointer:
-		return true
-	case reflect.Array:
-		return refers(t.Elem())
-	case reflect.Struct:
-		if t == timeType {
-			return false // a time.Location is immutable
-		}
-		for i := range t.NumField() {
-			if refers(t.Field(i).Type) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // tagKey is the key of this package in a struct tag.

@@ -19,7 +19,6 @@ type batch struct {
 	value   reflect.Value // the slice or the struct
 	many    bool          // value is a slice
 	pointer bool          // of pointers
-	held    []held        // values kept from the rows of a sequence, row by row
 }
 
 // oneRow returns the batch of a *struct.
@@ -73,7 +72,6 @@ type rows struct {
 	tables  []*table           // the table of the call first
 	structs []reflect.Value    // the rows, addressable
 	ids     []*types.Snowflake // their primary keys
-	held    []held             // see batch
 	many    bool               // the call was given a slice
 	shards  *shards            // where new keys go; nil: where the source has put them
 	graph                      // of a walk; otherwise empty
@@ -100,7 +98,7 @@ type table struct {
 // newRows returns the rows of a call, or an error for rows that cannot be inserted. It changes
 // no row.
 func newRows(b batch, p *plan, name string, deep bool) (*rows, error) {
-	r := &rows{held: b.held, many: b.many}
+	r := &rows{many: b.many}
 	t := &table{name: name, plan: p, columns: p.columns}
 	if deep && len(p.relations) > 0 {
 		if err := r.walk(b, t); err != nil {

@@ -1,6 +1,7 @@
 package sqlxhelper
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,21 +32,15 @@ const seqRows = 5000
 // serialization failure is returned as the database's error. If the sequence can be read
 // again, call InsertSeq inside of [InTx].
 //
-// A row may refer to rows that were yielded before it, but not to later ones, which may be
-// in a later statement.
+// Rows are kept until a few thousand are sent together. A struct is copied when it is yielded,
+// with the bytes of its []byte fields, so that the sequence may use it, and the slice of a
+// bufio.Scanner, for the next row. Whatever else a row refers to must stay as it is until
+// InsertSeq returns, and so must a struct behind a pointer: yield each pointer once.
 //
-// Each row is read before yield returns, so the sequence may reuse its memory for the next
-// row, such as the slice of a bufio.Scanner or the pointer that it yields. InsertSeq copies
-// what fields refer to, and calls Value methods, while the row is yielded. The exception is
-// memory behind unexported fields of a type that is no driver.Valuer, which it cannot copy.
-//
-// Keys are set in structs behind pointers before yield returns; of other rows they are not
-// returned. A key that an earlier row has left in a struct is replaced, while one that the
-// program has set is kept. The source is asked for one key per pointer, and for the keys of a
-// few thousand structs at a time. Values that only the database knows, after an upsert or for
-// [Returning], are set when the rows have been sent: such a sequence must not hand its
-// pointers to other goroutines, and a struct that it yields more than once ends up with the
-// values of its last row.
+// Keys are set in structs behind pointers before yield returns, except in an upsert, and those
+// of other structs are not returned. The source is asked for one key per pointer, and for the
+// keys of a few thousand structs at a time. A row may refer to rows that were yielded before it,
+// but not to later ones, which may be in a later statement.
 //
 // Errors count rows from the beginning of the sequence, and [InsertError.Rows] is the number
 // read so far. [OnProgress] reports a total of -1, since the total is unknown.
@@ -121,7 +116,8 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	if h.config.copier != nil {
 		size = max(size, min(h.config.copyRows, copyRows)) // or no chunk would have enough rows for COPY
 	}
-	b, err := manyRows("InsertSeq", []T(nil))
+	var chunk []T
+	b, err := manyRows("InsertSeq", chunk)
 	if err != nil {
 		return err
 	}
@@ -129,43 +125,30 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	if err != nil {
 		return err
 	}
-	var chunk []T
-	rows := reflect.MakeSlice(reflect.SliceOf(b.typ), size, size)
-	if !b.pointer {
-		chunk, _ = reflect.TypeAssert[[]T](rows)
-	}
-	buffer := newBuffer(h.keys, empty, rows, b.pointer)
+	kept := keeper{keys: h.keys, table: empty.tables[0], pointers: b.pointer}
 	send := func() error {
-		err := h.insert(ctx, tx, s.table, buffer.chunk(), false)
-		n := buffer.n
-		buffer.sent(err == nil)
+		b, err := manyRows("InsertSeq", chunk)
+		if err == nil {
+			err = h.insert(ctx, tx, s.table, b, false)
+		}
 		if err != nil {
-			s.recount(err, n)
+			s.recount(err, len(chunk))
 			return err
 		}
-		s.stored += n
+		s.stored += len(chunk)
+		clear(chunk) // releases what the rows refer to
+		chunk = chunk[:0]
 		return nil
 	}
 	for row, err := range s.rows {
 		if err != nil {
-			return fmt.Errorf("sqlxhelper: insert into %s: row %d of the sequence: %w", s.table, s.stored+buffer.n+1, err)
+			return fmt.Errorf("sqlxhelper: insert into %s: row %d of the sequence: %w", s.table, s.stored+len(chunk)+1, err)
 		}
-		// The row is read here, and not when the chunk is sent.
-		switch {
-		case buffer.plain:
-			chunk[buffer.n] = row
-			buffer.n++
-		case !b.pointer:
-			chunk[buffer.n] = row
-			err = buffer.add(ctx, rows.Index(buffer.n))
-		default:
-			if from := reflect.ValueOf(row); !from.IsNil() {
-				err = buffer.add(ctx, from.Elem())
-			} else {
-				err = buffer.nilRow(s.stored)
-			}
+		chunk = append(chunk, row)
+		if kept.pointers || kept.table.plan.bytes != nil {
+			err = kept.keep(ctx, reflect.ValueOf(&chunk[len(chunk)-1]).Elem())
 		}
-		if err == nil && buffer.full() {
+		if err == nil && len(chunk) == size {
 			err = send()
 		}
 		if err != nil {
@@ -173,6 +156,37 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 		}
 	}
 	return send()
+}
+
+// A keeper does what has to be done for a row before yield returns.
+type keeper struct {
+	keys     keySource
+	table    *table
+	pointers bool // the sequence yields pointers
+	row      rows // the row behind a pointer that gets its key
+}
+
+// keep copies the bytes of a struct, or gives its key to the one behind a pointer. An upsert
+// takes keys later, because it has to know which rows it gave one. A row that cannot be inserted
+// is refused with its chunk, by its number.
+func (k *keeper) keep(ctx context.Context, row reflect.Value) error {
+	p := k.table.plan
+	if !k.pointers {
+		for _, i := range p.bytes {
+			f := p.columns[i].in(row)
+			f.SetBytes(bytes.Clone(f.Bytes()))
+		}
+		return nil
+	}
+	if k.table.upsert != nil || row.IsNil() || p.missing(row.Elem()) != "" {
+		return nil
+	}
+	k.row = rows{tables: []*table{k.table}, structs: append(k.row.structs[:0], row.Elem()), ids: append(k.row.ids[:0], p.id(row.Elem()))}
+	err := k.row.assign(ctx, k.keys)
+	if errors.As(err, new(*RowError)) {
+		return nil
+	}
+	return err
 }
 
 // recount makes the error of a chunk count rows from the beginning of the sequence.

@@ -474,12 +474,11 @@ func TestSequencesAreOnTheShardsOfTheirTags(t *testing.T) {
 		}
 		check(t, db)
 	})
-	t.Run("one pointer", func(t *testing.T) {
+	t.Run("pointers", func(t *testing.T) {
 		db := open(t)
 		if _, err := sqlxhelper.InsertSeq(ctx, h, db, "tagged", func(yield func(*row, error) bool) {
-			r := &row{}
 			for i := range n {
-				r.Of = keyOn(int64(i * i % 16))
+				r := &row{Of: keyOn(int64(i * i % 16))}
 				if !yield(r, nil) {
 					return
 				}

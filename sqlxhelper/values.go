@@ -193,22 +193,13 @@ func (t *traits) step(fit, chunk int) int {
 // arguments appends the arguments for columns of a row. An error names the field.
 func (w *writer) arguments(args []any, l *load, row int, columns []column) ([]any, error) {
 	for i := range columns {
-		value, err := l.argument(&columns[i], row)
+		value, err := columns[i].argument(l.rows[row])
 		if err != nil {
 			return nil, w.rowError(l, row, columns[i].field, err)
 		}
 		args = append(args, value)
 	}
 	return args, nil
-}
-
-// argument returns the argument for a column of a row.
-func (l *load) argument(c *column, row int) (any, error) {
-	if c.hold == byArgument && l.held != nil {
-		h := l.held[row*l.plan.held+c.slot]
-		return h.value, h.err
-	}
-	return c.argument(l.rows[row])
 }
 
 // maxNesting is how deep a value is examined. Pointers may point to themselves, and lists

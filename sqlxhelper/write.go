@@ -40,7 +40,6 @@ type load struct {
 	assigned int    // a row whose key the call assigns, or -1
 	fresh    []bool // of an upsert, by row: the call assigns the key, and no stored row has another
 	affected int64  // of all statements together
-	held     []held // of a sequence, row by row; otherwise nil
 }
 
 // newWriter prepares everything that can fail without a database, before keys are assigned.
@@ -52,7 +51,7 @@ func newWriter(d *traits, c *config, r *rows) (*writer, error) {
 		}
 	}
 	for _, g := range r.groups() {
-		l := load{group: g, held: r.held, assigned: len(g.rows) - 1}
+		l := load{group: g, assigned: len(g.rows) - 1}
 		for l.assigned >= 0 && *l.plan.id(l.rows[l.assigned]) != 0 {
 			l.assigned--
 		}

@@ -3,7 +3,6 @@ package sqlxcases
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,65 +163,47 @@ func (d Database) connectionInTransaction(t *testing.T) {
 	}
 }
 
-// A lent row refers to memory that the sequence uses for the next row.
+// A lent row has its bytes in memory that the sequence uses for the next row.
 type lent struct {
 	types.Model
-	N      int              `db:"n"`
-	Data   []byte           `db:"data"`
-	Doc    json.RawMessage  `db:"doc"`
-	Text   *string          `db:"body"`
-	Valuer lentValuer       `db:"valued"`
-	Any    any              `db:"whatever"`
-	Owner  *types.Snowflake `db:"owner_id"`
+	N    int             `db:"n"`
+	Data []byte          `db:"data"`
+	Doc  json.RawMessage `db:"doc"`
 }
 
-// lentValuer is a driver.Valuer whose value is in the sequence's memory.
-type lentValuer struct{ text *string }
+const lentTable = "CREATE TABLE lent (id BIGINT PRIMARY KEY, n BIGINT NOT NULL, data bytes, doc document)"
 
-func (v lentValuer) Value() (driver.Value, error) { return *v.text, nil }
-
-const lentTable = "CREATE TABLE lent (id BIGINT PRIMARY KEY, n BIGINT NOT NULL, data bytes, doc document, body VARCHAR(20), valued VARCHAR(20), whatever bytes, owner_id BIGINT)"
-
-// lending returns a sequence of n rows from one piece of memory, which it writes over as
-// soon as yield returns.
-func lending[T any](n int, as func(*lent) T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		data, text, owner := make([]byte, 8), "", types.Snowflake(0)
-		doc := []byte(`{"n": 00000000}`)
-		l := lent{Data: data, Doc: doc, Text: &text, Valuer: lentValuer{&text}, Any: data, Owner: &owner}
+// lending yields n rows from one piece of memory, which it writes over as soon as yield returns.
+func lending(n int) iter.Seq2[lent, error] {
+	return func(yield func(lent, error) bool) {
+		l := lent{Data: make([]byte, 8), Doc: []byte(`{"n": 00000000}`)}
 		for i := range n {
-			copy(data, fmt.Sprintf("row%05d", i))
-			copy(doc[6:], fmt.Sprintf("1%07d", i))
-			l.N, text, owner = i, string(data), types.Snowflake(i+1)
-			if !yield(as(&l), nil) {
+			l.N = i
+			copy(l.Data, fmt.Sprintf("row%05d", i))
+			copy(l.Doc[6:], fmt.Sprintf("1%07d", i))
+			if !yield(l, nil) {
 				return
 			}
-			copy(data, "spoiled!")
-			copy(doc[6:], "20000000")
-			text, owner = "spoiled!", 7_777_777
+			copy(l.Data, "spoiled!")
+			copy(l.Doc[6:], "20000000")
 		}
 	}
 }
 
 func (d Database) reusedMemory(t *testing.T) { d.ReusedMemory(t) }
 
-// ReusedMemory tests that a row of a sequence is stored as it was when it was yielded.
-// Together with the columns the numbers of rows lead to every way of sending.
+// ReusedMemory tests that the bytes of a sequence are stored as they were when they were yielded.
+// Together with the columns the numbers of rows lead to every form of sending.
 func (d Database) ReusedMemory(t *testing.T, options ...sqlxhelper.Option) {
 	t.Helper()
 	d.tables(t, lentTable)
 	h := sqlxhelper.New(NewCounter(0), options...)
 	for _, n := range []int{1, 7, 40, 5001} {
-		for _, omit := range [][]string{nil, {"doc", "owner_id"}} { // which PostgreSQL gets by VALUES alone
+		for _, omit := range [][]string{nil, {"doc"}} { // which PostgreSQL gets by VALUES alone
 			h := h.With(sqlxhelper.Omit(omit...))
-			inserted, err := sqlxhelper.InsertSeq(ctx, h, d.DB, "lent", lending(n, func(l *lent) lent { return *l }))
+			inserted, err := sqlxhelper.InsertSeq(ctx, h, d.DB, "lent", lending(n))
 			if inserted != int64(n) || err != nil {
 				t.Fatalf("InsertSeq(%d structs without %v) = %d, %v", n, omit, inserted, err)
-			}
-			d.wantLent(t, n, omit == nil)
-			inserted, err = sqlxhelper.InsertSeq(ctx, h, d.DB, "lent", lending(n, func(l *lent) *lent { return l }))
-			if inserted != int64(n) || err != nil {
-				t.Fatalf("InsertSeq(one pointer %d times, without %v) = %d, %v", n, omit, inserted, err)
 			}
 			d.wantLent(t, n, omit == nil)
 		}
@@ -233,24 +214,20 @@ func (d Database) ReusedMemory(t *testing.T, options ...sqlxhelper.Option) {
 func (d Database) wantLent(t *testing.T, n int, whole bool) {
 	t.Helper()
 	var stored []struct {
-		N       int
-		Data    []byte
-		Doc     sql.NullString
-		Body    string
-		Valued  string
-		Any     []byte              `db:"whatever"`
-		OwnerID types.NullSnowflake `db:"owner_id"`
+		N    int
+		Data []byte
+		Doc  sql.NullString
 	}
-	if err := d.DB.Select(&stored, "SELECT n, data, doc, body, valued, whatever, owner_id FROM lent ORDER BY n"); err != nil {
+	if err := d.DB.Select(&stored, "SELECT n, data, doc FROM lent ORDER BY n"); err != nil {
 		t.Fatal(err)
 	}
 	if len(stored) != n {
 		t.Fatalf("%d rows are stored; want %d", len(stored), n)
 	}
 	for i, s := range stored {
-		text, doc, owner := fmt.Sprintf("row%05d", i), fmt.Sprintf(`{"n": 1%07d}`, i), types.Snowflake(i+1)
-		if s.N != i || string(s.Data) != text || s.Body != text || s.Valued != text || string(s.Any) != text || whole && (s.Doc.String != doc || s.OwnerID.Snowflake != owner) {
-			t.Fatalf("row %d of %d is stored as %+v; want %s everywhere", i, n, s, text)
+		text, doc := fmt.Sprintf("row%05d", i), fmt.Sprintf(`{"n": 1%07d}`, i)
+		if s.N != i || string(s.Data) != text || whole && s.Doc.String != doc {
+			t.Fatalf("row %d of %d is stored as %+v; want %s", i, n, s, text)
 		}
 	}
 	d.exec(t, "DELETE FROM lent")
