@@ -43,8 +43,7 @@ func TestValueIsReadToTheEndOfItsAnswer(t *testing.T) {
 	u := &unread{}
 	db := sqlx.NewDb(sql.OpenDB(u), "mysql")
 	defer db.Close()
-	w := &writer{dialect: traitsOf(MySQL)}
-	if w.prepares(t.Context(), session{db: db}) || u.count != 0 {
+	if traitsOf(MySQL).prepares(t.Context(), session{db: db}) || u.count != 0 {
 		t.Errorf("prepares() = true, or %d answers were not read to their end; want false and none", u.count)
 	}
 	c, err := db.Connx(t.Context())

@@ -30,7 +30,7 @@ func (w *writer) rowError(l *load, row int, field string, err error) error {
 
 // blame sets the row of e.
 func (w *writer) blame(e *InsertError, l *load, row int) {
-	e.Row, e.Path, e.Key = row, w.all.path(l.index(row)), *l.plan.id(l.rows[row])
+	e.Row, e.Path, e.Key = row, w.path(l.index(row)), *l.plan.id(l.rows[row])
 }
 
 // copied finds the row of a COPY that failed. PostgreSQL names the line that it was at, also
@@ -119,31 +119,34 @@ func (w *writer) bound(l *load, err error) error {
 //
 // A row counts only if it fails alone with exactly the error of the statement. narrow returns
 // the error of the statement in any case.
-func (w *writer) narrow(ctx context.Context, s session, l *load, err error) error {
+func (a *attempt) narrow(ctx context.Context, s session, l *load, err error) error {
 	var e *InsertError
-	if !w.dialect.partial || !errors.As(err, &e) || e.Row >= 0 || !dialect.RowFault(err) || ctx.Err() != nil || !w.undone(ctx, s, l) {
+	if !a.dialect.KeepsRows || !errors.As(err, &e) || e.Row >= 0 || !dialect.RowFault(err) || ctx.Err() != nil || !a.undone(ctx, s, l) {
 		return err
 	}
 	row := e.First
 	for n := e.Last - row + 1; n > 1; {
 		half := n / 2
-		switch failed := w.sendAgain(ctx, s.db, l, row, half); {
+		switch failed := a.sendAgain(ctx, s.db, l, row, half); {
 		case failed == nil:
 			row, n = row+half, n-half
-		case dialect.RowFault(failed) && w.undone(ctx, s, l):
+		case dialect.RowFault(failed) && a.undone(ctx, s, l):
 			n = half
 		default:
 			return err
 		}
 	}
-	last := w.sendAgain(ctx, s.db, l, row, 1)
-	if last == nil || last.Error() != e.Err.Error() || !w.undone(ctx, s, l) {
+	last := a.sendAgain(ctx, s.db, l, row, 1)
+	if last == nil || last.Error() != e.Err.Error() || !a.undone(ctx, s, l) {
 		return err
 	}
-	if isForeignKey(last) && row < e.Last && w.sendAgain(ctx, s.db, l, row+1, e.Last-row) != nil {
+	// SQLite checks foreign keys when a statement ends, and has one error for all of them. A row
+	// that refers to a later one fails alone without being to blame; it is to blame if the rest
+	// succeeds without it.
+	if dialect.NoParent(last) && row < e.Last && a.sendAgain(ctx, s.db, l, row+1, e.Last-row) != nil {
 		return err
 	}
-	w.blame(e, l, row)
+	a.blame(e, l, row)
 	return err
 }
 
@@ -156,28 +159,15 @@ func (w *writer) sendAgain(ctx context.Context, db statementer, l *load, first, 
 			return err
 		}
 	}
-	_, err := outcome.Exec(ctx, w.cancels, db, w.valuesText(l, n), args...)
+	_, err := outcome.Exec(ctx, w.conn.cancels, db, w.dialect.insertText(l.table, n), args...)
 	return err
-}
-
-// isForeignKey reports whether SQLite says that a parent is missing. SQLite checks when a
-// statement ends, and has one error for all foreign keys. A row that refers to a later one
-// fails alone without being to blame; it is to blame if the rest succeeds without it.
-func isForeignKey(err error) bool {
-	const code = 19 | 3<<8 // SQLITE_CONSTRAINT_FOREIGNKEY
-	for a := range dialect.Answers(err) {
-		if a.Code == code {
-			return true
-		}
-	}
-	return false
 }
 
 // undone reports whether the statement that has just failed is undone, and nothing else with
 // it.
-func (w *writer) undone(ctx context.Context, s session, l *load) bool {
+func (a *attempt) undone(ctx context.Context, s session, l *load) bool {
 	kept := 1
-	err := w.query(ctx, s, l, "SELECT changes()", nil, func(rows *sql.Rows) error { return rows.Scan(&kept) })
+	err := a.query(ctx, s, l, "SELECT changes()", nil, func(rows *sql.Rows) error { return rows.Scan(&kept) })
 	if err != nil || kept > 0 {
 		return false
 	}

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/mattn/go-sqlite3"
 	"github.com/snowkey/snowkey/types"
 )
@@ -43,18 +41,7 @@ func newLocated(t *testing.T, n int) (*writer, *load) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPlan(b.typ, sqlx.NewDb(nil, "").Mapper, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	walked, err := newRows(b, p, "t", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := newWriter(traitsOf(PostgreSQL), &config{}, walked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newTestWriter(t, b, schemaOf[located](t, PostgreSQL, "t", false))
 	return w, &w.loads[0]
 }
 
@@ -148,30 +135,15 @@ func TestRowsAtOneAddressAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPlan(b.typ, sqlx.NewDb(nil, "").Mapper, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	walked, err := newRows(b, p, "wholes", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := newWriter(traitsOf(MySQL), &config{}, walked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newTestWriter(t, b, schemaOf[whole](t, MySQL, "wholes", true))
 	for i, want := range []string{"sqlxhelper.whole.Part", "sqlxhelper.whole"} {
-		if got := w.all.path(w.loads[i].index(0)); got != want {
+		if got := w.path(w.loads[i].index(0)); got != want {
 			t.Errorf("path(%s) = %q; want %q", w.loads[i].name, got, want)
 		}
 	}
 }
 
 func TestOneRowIsNamedWithoutAPlaceInASlice(t *testing.T) {
-	p, err := newPlan(reflect.TypeFor[benchItem](), sqlx.NewDb(nil, "").Mapper, false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	one, err := oneRow("Insert", &benchItem{})
 	if err != nil {
 		t.Fatal(err)
@@ -184,10 +156,7 @@ func TestOneRowIsNamedWithoutAPlaceInASlice(t *testing.T) {
 		batch
 		want string
 	}{{one, "sqlxhelper.benchItem"}, {many, "sqlxhelper.benchItem[1]"}} {
-		w, err := newRows(c.batch, p, "t", false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := newTestWriter(t, c.batch, schemaOf[benchItem](t, SQLite, "t", false))
 		if got := w.path(row); got != c.want {
 			t.Errorf("path(row %d) = %q; want %q", row, got, c.want)
 		}

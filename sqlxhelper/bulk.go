@@ -10,28 +10,28 @@ import (
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
-// bulk returns the ways that are faster than VALUES on PostgreSQL, the best one first. Each
+// bulk returns the senders that are faster than VALUES on PostgreSQL, the best one first. Each
 // carries rows up to the first one that it cannot carry.
-func (w *writer) bulk(s session, l *load) ([]way, error) {
-	t := w.tables[l.name]
+func (a *attempt) bulk(s session, l *load) ([]sender, error) {
+	t := a.described[l.name]
 	encoders := encoders(t, l.columns)
 	if encoders == nil {
 		return nil, nil
 	}
-	// COPY carries microseconds. With a driver that has the server round times, the other ways
+	// COPY carries microseconds. With a driver that has the server round times, the other senders
 	// would store other ones.
 	rounds := !t.CutsTimes && slices.ContainsFunc(encoders, func(e encoder) bool { return e.kind.MayBeTime() })
-	if w.config.copier == nil || len(l.rows) < w.config.copyRows || !t.Copies || rounds || l.upsert != nil {
-		return []way{newUnnest(l, encoders, t)}, nil
+	if a.config.copier == nil || len(l.rows) < a.config.copyRows || !t.Copies || rounds || l.upsert != nil {
+		return []sender{newUnnest(a.dialect, l, encoders, t)}, nil
 	}
 	if !s.inTx {
 		return nil, errSeveral
 	}
-	var ways []way
+	var senders []sender
 	if !slices.ContainsFunc(encoders, func(e encoder) bool { return !e.typ.Binary(e.kind) }) {
-		ways = append(ways, &copying{writer: w, load: l, encoders: encoders, in: pgtext.Binary, table: t})
+		senders = append(senders, &copying{attempt: a, load: l, encoders: encoders, in: pgtext.Binary, table: t})
 	}
-	return append(ways, &copying{writer: w, load: l, encoders: encoders, in: pgtext.Copy, table: t}), nil
+	return append(senders, &copying{attempt: a, load: l, encoders: encoders, in: pgtext.Copy, table: t}), nil
 }
 
 // An encoder writes the values of a column for a column type of PostgreSQL.
@@ -74,45 +74,39 @@ func (e *encoder) append(b []byte, l *load, row int, f pgtext.Format) (_ []byte,
 // before the transaction begins, when there may still be a second connection; in a transaction
 // it runs under the savepoint of the call, to which a failure rolls back. The rows of a table
 // that cannot be read go by VALUES.
-func (w *writer) describe(ctx context.Context, c conn) {
-	for i := range w.loads {
-		l := &w.loads[i]
-		if len(l.rows) < pgtext.ManyRows || w.tables[l.name] != nil || w.memory == nil {
+func (a *attempt) describe(ctx context.Context) {
+	for i := range a.loads {
+		l := &a.loads[i]
+		if len(l.rows) < pgtext.ManyRows || a.described[l.name] != nil {
 			continue
 		}
 		var t *pgtext.Table
-		if known, ok := w.memory.tables.Load(l.name); ok {
+		if known, ok := a.memory.tables.Load(l.name); ok {
 			t = known.(*pgtext.Table)
 		} else {
 			var err error
-			if t, err = describe(ctx, c.cancels, c.db, l.name); err != nil {
+			if t, err = describe(ctx, a.conn.cancels, a.conn.db, a.dialect.Quote(l.name)); err != nil {
 				t = &pgtext.Table{Lasts: true}
-				if c.pool == nil {
+				if a.conn.pool == nil {
 					// If this fails, so does the next statement.
-					_, _ = outcome.Exec(ctx, c.cancels, c.db, "ROLLBACK TO SAVEPOINT "+savepointName)
+					_, _ = outcome.Exec(ctx, a.conn.cancels, a.conn.db, "ROLLBACK TO SAVEPOINT "+savepointName)
 				}
 			}
 		}
-		if w.tables == nil {
-			w.tables = map[string]*pgtext.Table{}
+		if a.described == nil {
+			a.described = map[string]*pgtext.Table{}
 		}
-		w.tables[l.name] = t
+		a.described[l.name] = t
 	}
 }
 
-// describe reads one table.
+// describe reads one table, whose name is quoted.
 func describe(ctx context.Context, c outcome.Cancels, db pgtext.DB, table string) (*pgtext.Table, error) {
-	return outcome.Call(ctx, c, func() (*pgtext.Table, error) { return pgtext.Describe(ctx, db, PostgreSQL.Quote(table)) }, nil)
+	return outcome.Call(ctx, c, func() (*pgtext.Table, error) { return pgtext.Describe(ctx, db, table) }, nil)
 }
 
-// learn remembers the tables of a call that has ended with err. After an error it forgets them,
-// because a table may have changed, and the next call reads them again.
-func (w *writer) learn(err error) {
-	for name, t := range w.tables {
-		w.memory.learn(name, t, err)
-	}
-}
-
+// learn remembers a table of an attempt that has ended with err. After an error it forgets it,
+// because the table may have changed, and the next attempt reads it again.
 func (m *memory) learn(name string, t *pgtext.Table, err error) {
 	if err == nil && t.Lasts {
 		m.tables.Store(name, t)
@@ -131,7 +125,7 @@ var ErrTableChanged = errors.New("sqlxhelper: table was altered")
 // the other; arrays hold texts, which it converts or refuses. The check comes after the COPY,
 // which holds a lock on the table until the transaction ends.
 func (w *writer) unchanged(ctx context.Context, s session, l *load, t *pgtext.Table) error {
-	now, err := describe(ctx, s.cancels, s.db, l.name)
+	now, err := describe(ctx, s.cancels, s.db, w.dialect.Quote(l.name))
 	if err != nil {
 		return fmt.Errorf("sqlxhelper: insert into %s: read its columns again: %w", l.name, err)
 	}
@@ -160,13 +154,19 @@ func (w *writer) unchanged(ctx context.Context, s session, l *load, t *pgtext.Ta
 // there is no such table, [ErrArgument], or wrap the error of the database. They leave a
 // transaction usable.
 func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
-	c, d, err := h.target(db, table)
-	if err != nil || !d.Arrays {
+	c, err := h.connect(db)
+	if err != nil {
 		return err
+	}
+	if problem := tableProblem(table); problem != "" {
+		return fmt.Errorf("%w: %s", ErrName, problem)
+	}
+	if !c.dialect.Arrays {
+		return nil
 	}
 	read := func() error {
 		exists, err := outcome.Call(ctx, c.cancels, func() (exists bool, err error) {
-			err = db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", PostgreSQL.Quote(table)).Scan(&exists)
+			err = db.QueryRowxContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", c.dialect.Quote(table)).Scan(&exists)
 			return exists, err
 		}, nil)
 		if err != nil {
@@ -175,7 +175,7 @@ func (h *Helper) Describe(ctx context.Context, db DB, table string) error {
 		if !exists {
 			return fmt.Errorf("%w: Describe: there is no table %s", ErrArgument, table)
 		}
-		t, err := describe(ctx, c.cancels, db, table)
+		t, err := describe(ctx, c.cancels, db, c.dialect.Quote(table))
 		if err != nil {
 			return fmt.Errorf("sqlxhelper: describe %s: %w", table, err)
 		}

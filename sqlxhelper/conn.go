@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -55,14 +54,27 @@ type wrapper interface {
 type conn struct {
 	db      DB
 	pool    beginner // nil where db is a transaction
+	one     bool     // the pool is an onConn
 	mapper  *reflectx.Mapper
+	dialect *traits // nil in an InTx where it is not known
 	cancels outcome.Cancels
+	// hidesPooler: the driver keeps to itself what a pooler says when it refuses a BEGIN.
+	hidesPooler bool
 }
 
-// connect returns the conn of db.
-func connect(db DB) (conn, error) {
-	if w, ok := db.(within); ok {
-		return w.connect()
+// newConn returns the conn of db, without what depends on the dialect and the driver.
+func newConn(db DB) (conn, error) {
+	switch db := db.(type) { // of which most need no search
+	case within:
+		return db.connect()
+	case *sqlx.DB:
+		if db != nil && db.Mapper != nil {
+			return conn{db: db, pool: db, mapper: db.Mapper}, nil
+		}
+	case *sqlx.Tx:
+		if db != nil && db.Mapper != nil {
+			return conn{db: db, mapper: db.Mapper}, nil
+		}
 	}
 	c := conn{db: db}
 	var tx bool
@@ -75,6 +87,9 @@ func connect(db DB) (conn, error) {
 		}
 		if _, ok := layer.(ender); ok {
 			tx = true
+		}
+		if _, ok := layer.(onConn); ok {
+			c.one = true
 		}
 		m, err := mapperField(reflect.ValueOf(layer))
 		if err != nil {
@@ -120,27 +135,6 @@ func layers(db DB) []DB {
 	return found
 }
 
-// oneConn reports whether db is a pool of one connection.
-func oneConn(db beginner) bool {
-	handle, ok := db.(DB)
-	return ok && slices.ContainsFunc(layers(handle), func(layer DB) bool { _, one := layer.(onConn); return one })
-}
-
-// cancelsOf returns which calls of a handle's driver end with their context. In all calls of
-// lib/pq a server that does not answer is waited for until TCP gives up, or forever.
-func cancelsOf(db interface{ DriverName() string }, d *traits) outcome.Cancels {
-	if d != nil && d.EndsCalls {
-		return outcome.CancelsAll
-	}
-	switch db.DriverName() {
-	case "pgx", "pgx/v4", "pgx/v5", "sqlite3", "sqlite":
-		return outcome.CancelsAll
-	case "mysql":
-		return outcome.CancelsStatements
-	}
-	return 0
-}
-
 func isNil(db DB) bool {
 	v := reflect.ValueOf(db)
 	return v.Kind() == reflect.Pointer && v.IsNil()
@@ -177,13 +171,15 @@ func mapperField(v reflect.Value) (*reflectx.Mapper, error) {
 // unread rows, for which database/sql with pgx would wait forever. The DB is as safe for
 // concurrent use as c, and c remains the caller's to close. [InTx] takes no connection, because
 // it needs another one after a lost commit.
-func OnConn(c *sqlx.Conn, driverName string) DB { return onConn{Conn: c, driver: driverName} }
+func OnConn(c *sqlx.Conn, driverName string) DB {
+	return onConn{Conn: c, driver: driverName, dialect: driverNamed(driverName).dialect}
+}
 
 // An onConn adds what *sqlx.Conn lacks of a DB.
 type onConn struct {
 	*sqlx.Conn
 	driver  string
-	dialect Dialect // of the Helper; zero: by the driver
+	dialect Dialect // by the driver, or of the Helper in a call
 }
 
 // DriverName implements [DB].
@@ -197,11 +193,7 @@ func (c onConn) BindNamed(query string, arg any) (string, []any, error) {
 // BeginTxx begins a transaction, or returns ErrDB if one is open, which MySQL's START
 // TRANSACTION would commit; PostgreSQL would only warn, and COMMIT both.
 func (c onConn) BeginTxx(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, error) {
-	d := c.dialect
-	if d == 0 {
-		d, _ = dialectOf(c.driver) // an error is one of the call, before it comes here
-	}
-	open, err := outcome.InTransaction(ctx, d, c)
+	open, err := outcome.InTransaction(ctx, c.dialect, c)
 	if err != nil {
 		return nil, err
 	}

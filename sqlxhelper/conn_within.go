@@ -67,6 +67,6 @@ func (h *Helper) Check(db DB) error {
 	if db == nil {
 		return fmt.Errorf("%w: nil", ErrDB)
 	}
-	_, _, err := h.target(db, "t")
+	_, err := h.connect(db)
 	return err
 }

@@ -29,7 +29,7 @@ const copyRows = 50000
 
 // copying sends rows by COPY, in the binary format or in the text format, which can carry more.
 type copying struct {
-	*writer
+	*attempt
 	*load
 	encoders []encoder
 	in       pgtext.Format
@@ -41,7 +41,7 @@ type copying struct {
 // take checks whether the first row can go by COPY. How many of the others can is known when
 // they are sent.
 func (c *copying) take(first int) (int, error) {
-	c.most = min(copyRows, len(c.rows)-first)
+	c.most = min(copyRows, len(c.load.rows)-first)
 	c.reader = &copyReader{encoders: c.encoders, in: c.in, load: c.load, first: first, most: c.most}
 	c.reader.fill(1)
 	return c.reader.done, nil

@@ -8,16 +8,18 @@ import (
 	"sync/atomic"
 
 	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
 // A Helper inserts structs through sqlx. It is safe for concurrent use if its [Source] is. The
-// zero value is not usable; call [New]. A Helper caches one plan per struct type and sqlx
-// mapper, and what it has learned about the tables of a database, so a program should have one
-// Helper for each database.
+// zero value is not usable; call [New]. A Helper caches what it writes for each struct type,
+// sqlx mapper and table, and what it has learned about the tables of a database, so a program
+// should have one Helper for each database.
 type Helper struct {
-	src    Source
-	keys   keySource // of src, under the options
-	config config
+	src     Source
+	keys    keySource // of src, under the options
+	config  config
+	schemas *sync.Map // schemaKey to *schema, under the options
 	*memory
 	// fullChunk is shared by the chunks of one InsertSeq; nil otherwise.
 	fullChunk *fullChunk
@@ -56,7 +58,7 @@ func (h *Helper) With(opts ...Option) *Helper {
 	for _, o := range opts {
 		o(&changed.config)
 	}
-	changed.keys = changed.newKeySource()
+	changed.keys, changed.schemas = changed.newKeySource(), &sync.Map{}
 	return &changed
 }
 
@@ -206,92 +208,67 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("sqlxhelper: insert into %s: %w", table, err)
 	}
-	c, d, rows, err := h.examine(db, table, b, deep)
+	c, err := h.connect(db)
 	if err != nil {
 		return err
 	}
-	if err := rows.checkKeys(); err != nil {
+	s, err := h.schema(b.typ, &c, table, deep)
+	if err != nil {
 		return err
 	}
-	w, err := newWriter(d, &h.config, rows)
-	if err != nil || len(rows.structs) == 0 {
+	r, err := newRows(b, s)
+	if err != nil {
 		return err
 	}
-	if err := rows.assign(ctx, h.keys); err != nil {
+	loads, err := r.loads()
+	if err != nil || len(loads) == 0 {
 		return err
 	}
-	w.memory, w.fullChunk, w.cancels = h.memory, h.fullChunk, c.cancels
-	for i := range w.loads {
-		if l := &w.loads[i]; l.mayRefer() {
-			l.order()
+	if err := r.assign(ctx, h.keys); err != nil {
+		return err
+	}
+	for i := range loads {
+		if s := r.spans[loads[i].table.at]; s.own.last != 0 && s.meet() {
+			loads[i].order()
 		}
 	}
-	err = w.write(ctx, c)
-	if w.tables != nil {
-		w.learn(err)
-	}
-	if err != nil {
+	w := &writer{rows: r, conn: c, loads: loads, config: &h.config, memory: h.memory, fullChunk: h.fullChunk}
+	if err := w.write(ctx); err != nil {
 		return w.asGiven(err)
-	}
-	if c.pool == nil {
-		if r := recordOf(db); r != nil {
-			w.note(r)
-		}
 	}
 	return nil
 }
 
-// examine resolves the target and the rows, and applies the options to them.
-func (h *Helper) examine(db DB, table string, b batch, deep bool) (conn, *traits, *rows, error) {
-	c, d, err := h.target(db, table)
-	if err != nil {
-		return conn{}, nil, nil, err
+// connect returns db as a call uses it.
+func (h *Helper) connect(db DB) (conn, error) {
+	c, err := newConn(db)
+	if err == nil {
+		err = h.setDriver(&c, db)
 	}
-	p, err := h.plan(b.typ, c.mapper)
-	if err != nil {
-		return conn{}, nil, nil, err
-	}
-	rows, err := newRows(b, p, table, deep)
-	if err != nil {
-		return conn{}, nil, nil, err
-	}
-	return c, d, rows, h.config.apply(d, c.mapper, rows)
+	return c, err
 }
 
-// target resolves the connection, the dialect and the table name.
-func (h *Helper) target(db DB, table string) (conn, *traits, error) {
-	c, err := connect(db)
-	if err != nil {
-		return conn{}, nil, err
+// setDriver sets what depends on the driver's name and the dialect, or returns ErrDriver.
+func (h *Helper) setDriver(c *conn, db interface{ DriverName() string }) error {
+	name := db.DriverName()
+	driver := driverNamed(name)
+	c.cancels, c.hidesPooler = driver.cancels, driver.hidesPooler
+	switch option := h.config.dialect; {
+	case option != nil && !option.Valid():
+		return fmt.Errorf("%w: WithDialect was given %v, want SQLite, PostgreSQL or MySQL", ErrDriver, *option)
+	case option != nil:
+		driver.dialect = *option
+	case driver.dialect == 0:
+		return fmt.Errorf("%w: driver name %q; say what it is with sqlxhelper.RegisterDriver(%q, …), or give New the option WithDialect", ErrDriver, name, name)
 	}
-	d, err := h.dialectFor(db)
-	if err != nil {
-		return conn{}, nil, err
+	if c.dialect = traitsOf(driver.dialect); c.dialect.EndsCalls {
+		c.cancels = outcome.CancelsAll
 	}
-	if problem := tableProblem(table); problem != "" {
-		return conn{}, nil, fmt.Errorf("%w: %s", ErrName, problem)
-	}
-	c.cancels = cancelsOf(db, d)
 	if one, ok := c.pool.(onConn); ok {
-		one.dialect = d.Dialect // which BeginTxx needs
+		one.dialect = driver.dialect // which BeginTxx needs
 		c.pool = one
 	}
-	return c, d, nil
-}
-
-// dialectFor returns the traits of db's dialect, or ErrDriver.
-func (h *Helper) dialectFor(db DB) (*traits, error) {
-	if h.config.dialect == nil {
-		d, err := dialectOf(db.DriverName())
-		if err != nil {
-			return nil, err
-		}
-		return traitsOf(d), nil
-	}
-	if !h.config.dialect.Valid() {
-		return nil, fmt.Errorf("%w: WithDialect was given %v, want SQLite, PostgreSQL or MySQL", ErrDriver, *h.config.dialect)
-	}
-	return traitsOf(*h.config.dialect), nil
+	return nil
 }
 
 // plan returns the plan of a struct type. Two goroutines may both build it; the plans are

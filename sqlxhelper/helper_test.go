@@ -8,15 +8,39 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-func TestPlanIsBuiltOnce(t *testing.T) {
+// schemaOf returns the schema of calls with rows of type T.
+func schemaOf[T any](t testing.TB, d Dialect, table string, deep bool) *schema {
+	t.Helper()
+	s, err := New(nil).schema(reflect.TypeFor[T](), &conn{mapper: sqlx.NewDb(nil, "").Mapper, dialect: traitsOf(d)}, table, deep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// newTestWriter returns the writer of a call with a batch.
+func newTestWriter(t testing.TB, b batch, s *schema) *writer {
+	t.Helper()
+	r, err := newRows(b, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loads, err := r.loads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &writer{rows: r, loads: loads, config: &config{}}
+}
+
+func TestSchemaIsMadeOnce(t *testing.T) {
 	h := New(nil)
-	m := sqlx.NewDb(nil, "").Mapper
+	c := &conn{mapper: sqlx.NewDb(nil, "").Mapper, dialect: traitsOf(SQLite)}
 	typ := reflect.TypeFor[types.Model]()
 	if n := testing.AllocsPerRun(1000, func() {
-		if _, err := h.plan(typ, m); err != nil {
+		if _, err := h.schema(typ, c, "t", true); err != nil {
 			t.Fatal(err)
 		}
-	}); n > 2 {
-		t.Errorf("plan() makes %v allocations; want it to be found", n)
+	}); n > 1 {
+		t.Errorf("schema() makes %v allocations; want it to be found", n)
 	}
 }

@@ -102,11 +102,11 @@ func (h *Helper) InTx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions, fn 
 	if fn == nil {
 		return fmt.Errorf("%w: InTx got a nil function", ErrArgument)
 	}
-	d, err := h.dialectFor(db)
-	if err != nil && h.config.dialect != nil {
+	c := conn{pool: db}
+	if err := h.setDriver(&c, db); err != nil && h.config.dialect != nil {
 		return err
 	}
-	return inTx(ctx, database(db, d, cancelsOf(db, d), h.config.partial), opts, fn)
+	return inTx(ctx, c.database(h.config.partial), opts, fn)
 }
 
 // inTx runs fn in one transaction of d after the other until one is committed.
@@ -115,43 +115,38 @@ func inTx(ctx context.Context, d *outcome.Database, opts *sql.TxOptions, fn func
 	return a.Run(ctx)
 }
 
-// database returns db as package outcome uses it. d is nil where the dialect is not known.
-func database(db beginner, d *traits, c outcome.Cancels, partial bool) *outcome.Database {
-	database := &outcome.Database{
+// database returns the pool of c as package outcome uses it.
+func (c *conn) database(partial bool) *outcome.Database {
+	pool := c.pool
+	d := &outcome.Database{
 		Begin: func(ctx context.Context, opts *sql.TxOptions) (outcome.Tx, error) {
-			tx, err := db.BeginTxx(ctx, opts)
+			tx, err := pool.BeginTxx(ctx, opts)
 			if err != nil {
 				return nil, err
 			}
 			return tx, nil
 		},
-		Cancels: c, OneConnection: oneConn(db), Partial: partial, Package: "sqlxhelper", Duplicate: ErrDuplicateKey,
-		BeginFailed: func(ctx context.Context, err error) error {
-			if takesStatements(ctx, db, err) {
-				err = fmt.Errorf("%w: %w", dialect.ErrNoTransactions, err)
-			}
-			return err
-		},
+		Cancels: c.cancels, OneConnection: c.one, Partial: partial, Package: "sqlxhelper", Duplicate: ErrDuplicateKey,
 	}
-	if d != nil {
-		database.Dialect = d.Dialect
+	if c.dialect != nil {
+		d.Dialect = c.dialect.Dialect
 	}
-	return database
+	if c.hidesPooler {
+		d.BeginFailed = func(ctx context.Context, err error) error { return explainBegin(ctx, pool, err) }
+	}
+	return d
 }
 
-// takesStatements reports whether db still accepts statements after err, the error of a BEGIN.
-// PgBouncer in statement mode ends the connection and gives a reason, which lib/pq keeps to
-// itself; by then database/sql has tried other connections.
-func takesStatements(ctx context.Context, db beginner, err error) bool {
-	named, ok := db.(interface {
-		sqlx.ExecerContext
-		DriverName() string
-	})
-	if !ok || named.DriverName() != "postgres" || !errors.Is(err, driver.ErrBadConn) {
-		return false
+// explainBegin adds to the error of a BEGIN that the database still accepts statements. PgBouncer
+// in statement mode ends the connection and gives a reason; by then database/sql has tried other
+// connections.
+func explainBegin(ctx context.Context, pool beginner, err error) error {
+	if db, ok := pool.(sqlx.ExecerContext); ok && errors.Is(err, driver.ErrBadConn) {
+		if _, failed := outcome.Exec(ctx, 0, db, "SELECT 1"); failed == nil {
+			return fmt.Errorf("%w: %w", dialect.ErrNoTransactions, err)
+		}
 	}
-	_, err = outcome.Exec(ctx, 0, named, "SELECT 1")
-	return err == nil
+	return err
 }
 
 // withTx returns fn for a transaction of [database].

@@ -73,7 +73,7 @@ func TestBusyBeginIsTriedAgainOnSQLite(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := &releasing{DB: one, held: held}
-	err = inTx(t.Context(), database(db, nil, 0, false), nil, func(tx *sqlx.Tx) error {
+	err = inTx(t.Context(), (&conn{pool: db}).database(false), nil, func(tx *sqlx.Tx) error {
 		return New(nil).Insert(t.Context(), tx, "rows", &types.Model{ID: 7})
 	})
 	if err != nil || db.failed != 2 {

@@ -311,7 +311,7 @@ func TestRollbackThatFailsAfterTheContextHasEndedIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := (&faulty{rollbacks: []error{io.ErrClosedPipe}}).open(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		err := inTx(ctx, database(detached{db}, nil, outcome.CancelsAll, false), nil, func(*sqlx.Tx) error { cancel(); return errShop })
+		err := inTx(ctx, (&conn{pool: detached{db}, cancels: outcome.CancelsAll}).database(false), nil, func(*sqlx.Tx) error { cancel(); return errShop })
 		if !errors.Is(err, errShop) || !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("InTx() = %v; want %v and %v", err, errShop, io.ErrClosedPipe)
 		}

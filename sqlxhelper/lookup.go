@@ -15,23 +15,20 @@ import (
 )
 
 // resolve gives every row of an upsert the key of the stored row, and its children after it.
-// err is the error of the statements.
-func (w *writer) resolve(ctx context.Context, s session, l *load, err error) error {
-	if err != nil {
-		return l.upsert.explained(err)
-	}
+// affected is the count of the statements.
+func (a *attempt) resolve(ctx context.Context, s session, l *load, affected int64) error {
 	inserted := int64(-1)
-	if l.upsert.nothing && !w.dialect.onDuplicateKey {
-		if inserted = l.affected; inserted == int64(len(l.rows)) {
+	if l.upsert.nothing && !a.dialect.OnDuplicateKey {
+		if inserted = affected; inserted == int64(len(l.rows)) {
 			return nil // all of them
 		}
 	}
-	key := l.plan.columns[l.plan.key].name
-	target := readback.KeyOf(l.upsert.columns()...)
+	key := l.key.name
+	target := readback.KeyOf(l.upsert.names...)
 	rows := &sentRows{l: l}
 	sent := &readback.Statement{
-		Dialect: w.dialect.Dialect, Table: w.dialect.Quote(l.name), Names: l.upsert.columns(), Columns: []string{key},
-		Primary: []string{key}, Target: &target, Inserted: inserted, Quote: w.dialect.Quote,
+		Dialect: a.dialect.Dialect, Table: a.dialect.Quote(l.name), Names: l.upsert.names, Columns: []string{key},
+		Primary: []string{key}, Target: &target, Inserted: inserted, Quote: a.dialect.Quote,
 		Key: func(stored any) (any, error) {
 			var id types.Snowflake
 			err := id.Scan(stored)
@@ -39,9 +36,9 @@ func (w *writer) resolve(ctx context.Context, s session, l *load, err error) err
 		},
 		Query: func(t *readback.Text, scan func(*sql.Rows) error) error {
 			if rows.err != nil {
-				return w.rowError(l, rows.at, rows.field, rows.err)
+				return a.rowError(l, rows.at, rows.field, rows.err)
 			}
-			return w.query(ctx, s, l, t.String(), t.Args, scan)
+			return a.query(ctx, s, l, t.String(), t.Args, scan)
 		},
 	}
 	found, err := readback.Find(sent, rows)
@@ -50,10 +47,10 @@ func (w *writer) resolve(ctx context.Context, s session, l *load, err error) err
 	}
 	for i, f := range found {
 		if f.Key == nil {
-			return w.unresolved(l, i, l.upsert.problem(sent, f))
+			return a.unresolved(l, i, l.upsert.problem(sent, f))
 		}
 	}
-	return w.replaceKeys(l, found)
+	return a.replaceKeys(l, found)
 }
 
 // sentRows are the rows of an upsert as package readback sees them.
@@ -88,7 +85,7 @@ func (r *sentRows) Value(row int, column string) (any, readback.Known) {
 
 // problem says why the stored row of a row is not known.
 func (u *upsert) problem(s *readback.Statement, f readback.Found) string {
-	names := u.names()
+	names := u.list()
 	switch {
 	case f.Reason == readback.ReasonType:
 		return fmt.Sprintf("column %q has the type %s, which compares such a value otherwise than it stores it", f.Column, f.Type)
@@ -103,22 +100,28 @@ func (u *upsert) problem(s *readback.Statement, f readback.Found) string {
 
 // replaceKeys sets the keys of the rows of l, and the foreign keys of their children, which also
 // follow the stored row to its shard.
-func (w *writer) replaceKeys(l *load, stored []readback.Found) error {
-	changed := false
+func (a *attempt) replaceKeys(l *load, stored []readback.Found) error {
+	changed, last := false, types.Snowflake(0)
 	for i, row := range l.rows {
 		key, _ := stored[i].Key.(int64)
 		if id := l.plan.id(row); int64(*id) != key {
-			w.replaced = append(w.replaced, replacedKey{id, *id})
-			*id, changed, l.fresh[i] = types.Snowflake(key), true, false
+			a.replaced = append(a.replaced, replacedKey{id, *id})
+			*id, changed = types.Snowflake(key), true
+		} else if l.fresh[i] {
+			last = *id
 		}
 	}
 	if !changed {
 		return nil
 	}
-	if err := w.follow(l); err != nil {
+	if a.inserted == nil {
+		a.inserted = map[*load]types.Snowflake{}
+	}
+	a.inserted[l] = last
+	if err := a.follow(l); err != nil {
 		return err
 	}
-	w.all.link()
+	a.link()
 	return nil
 }
 
@@ -130,13 +133,12 @@ type replacedKey struct {
 
 // restoreKeys undoes resolve. The rows with those keys were rolled back, or others may delete
 // them before the next attempt.
-func (w *writer) restoreKeys() {
-	for _, r := range slices.Backward(w.replaced) { // a key may have changed twice
+func (a *attempt) restoreKeys() {
+	for _, r := range slices.Backward(a.replaced) { // a key may have changed twice
 		*r.id = r.was
 	}
-	if w.replaced != nil {
-		w.replaced = nil
-		w.all.link()
+	if a.replaced != nil {
+		a.link()
 	}
 }
 
@@ -146,28 +148,28 @@ func (w *writer) unresolved(l *load, row int, problem string) error {
 
 // byKeys selects the key and fields of the rows stored under the keys of at, and calls scan for
 // each. With lock, they may be rows of others.
-func (w *writer) byKeys(ctx context.Context, s session, l *load, at map[types.Snowflake][]int, fields []destination, lock bool, scan func(*sql.Rows) error) error {
-	key, of := w.dialect.Quote(l.plan.columns[l.plan.key].name), ""
-	if w.dialect.nameIsText {
-		of = w.dialect.Quote(l.name) + "."
+func (a *attempt) byKeys(ctx context.Context, s session, l *load, at map[types.Snowflake][]int, fields []destination, lock bool, scan func(*sql.Rows) error) error {
+	key, of := a.dialect.Quote(l.key.name), ""
+	if a.dialect.NameIsText {
+		of = a.dialect.Quote(l.name) + "."
 	}
 	names := []string{key}
 	for _, f := range fields {
-		names = append(names, of+w.dialect.Quote(f.name))
+		names = append(names, of+a.dialect.Quote(f.name))
 	}
-	head := "SELECT " + strings.Join(names, ", ") + " FROM " + w.dialect.Quote(l.name) + " WHERE " + key + " IN ("
+	head := "SELECT " + strings.Join(names, ", ") + " FROM " + a.dialect.Quote(l.name) + " WHERE " + key + " IN ("
 	end := ")"
 	if lock {
-		end += w.dialect.forUpdate
+		end += a.dialect.ForUpdate
 	}
 	// In order, for the index and for readers of logs.
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(at)), readback.KeysPerQuery) {
 		args := make([]any, readback.FewSizes(len(chunk), readback.KeysPerQuery))
 		marks := make([]string, len(args))
 		for i := range args {
-			args[i], marks[i] = int64(chunk[min(i, len(chunk)-1)]), w.dialect.Placeholder(i+1)
+			args[i], marks[i] = int64(chunk[min(i, len(chunk)-1)]), a.dialect.Placeholder(i+1)
 		}
-		if err := w.query(ctx, s, l, head+strings.Join(marks, ", ")+end, args, scan); err != nil {
+		if err := a.query(ctx, s, l, head+strings.Join(marks, ", ")+end, args, scan); err != nil {
 			return err
 		}
 	}
@@ -175,10 +177,10 @@ func (w *writer) byKeys(ctx context.Context, s session, l *load, at map[types.Sn
 }
 
 // query runs a SELECT and calls scan for each row.
-func (w *writer) query(ctx context.Context, s session, l *load, text string, args []any, scan func(*sql.Rows) error) (err error) {
+func (a *attempt) query(ctx context.Context, s session, l *load, text string, args []any, scan func(*sql.Rows) error) (err error) {
 	defer func() {
 		if err != nil {
-			w.stale = w.stale || dialect.StalePlan(err)
+			a.stale = a.stale || dialect.StalePlan(err)
 			err = fmt.Errorf("sqlxhelper: read back from %s: %w", l.name, err)
 		}
 	}()
@@ -186,7 +188,7 @@ func (w *writer) query(ctx context.Context, s session, l *load, text string, arg
 		return err
 	}
 	return outcome.Do(ctx, s.cancels, func() error {
-		return outcome.Each(w.dialect.sends(ctx), s.db, func(rows *sql.Rows) error {
+		return outcome.Each(a.dialect.sends(ctx), s.db, func(rows *sql.Rows) error {
 			if s.cancels < outcome.CancelsStatements && ctx.Err() != nil {
 				return ctx.Err() // the caller may have returned, and own what scan changes
 			}

@@ -188,40 +188,40 @@ func WithCopy(c Copier, minRows int) Option {
 	return func(config *config) { config.copier, config.copyRows = c, minRows }
 }
 
-// apply applies the options to the tables of a call, or returns why they do not fit.
-func (c *config) apply(d *traits, m *reflectx.Mapper, r *rows) error {
-	if err := c.choose(r); err != nil {
+// apply applies the options to the tables of a schema, or returns why they do not fit.
+func (c *config) apply(s *schema, m *reflectx.Mapper) error {
+	if err := c.choose(s); err != nil {
 		return err
 	}
 	if c.conflict.action != fail || c.conflict.target != nil {
-		if err := c.conflict.apply(d, r.tables[0]); err != nil {
+		if err := c.conflict.apply(s.dialect, s.tables[0]); err != nil {
 			return err
 		}
 	}
 	if c.returning != nil {
-		return r.readBack(c.returning, d, m)
+		return s.readBack(c.returning, m)
 	}
 	return nil
 }
 
 // choose applies Columns and Omit.
-func (c *config) choose(r *rows) error {
+func (c *config) choose(s *schema) error {
 	if c.columns == nil && c.omit == nil {
 		return nil
 	}
 	if c.columns != nil && len(c.columns) == 0 {
 		return fmt.Errorf("%w: Columns names no column", ErrArgument)
 	}
-	only, err := r.named("Columns", c.columns)
+	only, err := s.named("Columns", c.columns)
 	if err != nil {
 		return err
 	}
-	but, err := r.named("Omit", c.omit)
+	but, err := s.named("Omit", c.omit)
 	if err != nil {
 		return err
 	}
-	for _, t := range r.tables {
-		key := t.plan.columns[t.plan.key].name
+	for _, t := range s.tables {
+		key := t.key.name
 		left := func(c column) bool {
 			return only[t] != nil && c.name != key && !slices.Contains(only[t], c.name) || slices.Contains(but[t], c.name)
 		}
@@ -230,7 +230,7 @@ func (c *config) choose(r *rows) error {
 			case !left(*c):
 			case c.name == key:
 				return fmt.Errorf("%w: Omit: %s is the primary key of %v", ErrArgument, key, t.plan.typ)
-			case r.relates(c):
+			case s.relates(c):
 				return fmt.Errorf("%w: the options leave out %s, a foreign key that InsertGraph sets in %v", ErrArgument, c.name, t.plan.typ)
 			}
 		}
@@ -242,9 +242,9 @@ func (c *config) choose(r *rows) error {
 }
 
 // named returns the columns that an option names, by table.
-func (r *rows) named(option string, names []string) (map[*table][]string, error) {
+func (s *schema) named(option string, names []string) (map[*table][]string, error) {
 	found := map[*table][]string{}
-	err := r.each(option, names, func(t *table, column string) bool {
+	err := s.each(option, names, func(t *table, column string) bool {
 		if t.plan.find(column) < 0 {
 			return false
 		}
@@ -255,8 +255,8 @@ func (r *rows) named(option string, names []string) (map[*table][]string, error)
 }
 
 // relates reports whether a relation that the call follows sets a column.
-func (r *rows) relates(fk *column) bool {
-	return slices.ContainsFunc(r.tables, func(t *table) bool {
+func (s *schema) relates(fk *column) bool {
+	return slices.ContainsFunc(s.tables, func(t *table) bool {
 		relations := t.plan.relations[:len(t.related)] // none without a walk
 		return slices.ContainsFunc(relations, func(o relation) bool { return o.fk == fk })
 	})
@@ -264,12 +264,12 @@ func (r *rows) relates(fk *column) bool {
 
 // each calls use for every table to which a name of an option refers. It returns an error if
 // there is none, or if use returns false for all of them: several types may share a table.
-func (r *rows) each(option string, names []string, use func(t *table, column string) bool) error {
+func (s *schema) each(option string, names []string, use func(t *table, column string) bool) error {
 	for _, name := range names {
-		tables, column := r.tables[:1], name
+		tables, column := s.tables[:1], name
 		if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
 			column = name[dot+1:]
-			tables = slices.DeleteFunc(slices.Clone(r.tables), func(t *table) bool { return t.name != name[:dot] })
+			tables = slices.DeleteFunc(slices.Clone(s.tables), func(t *table) bool { return t.name != name[:dot] })
 			if len(tables) == 0 {
 				return fmt.Errorf("%w: %s: %q: the call writes nothing into table %q", ErrArgument, option, name, name[:dot])
 			}

@@ -3,173 +3,67 @@ package sqlxhelper
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 
 	"github.com/snowkey/snowkey/types"
 )
 
-// findTables finds the tables of all rows that a walk may visit, and sorts them.
-func (r *rows) findTables(b batch, root *table) {
-	r.addTable(root, b.many && b.pointer)
-	for i := 0; i < len(r.tables); i++ { // which grows
-		t := r.tables[i]
-		for j := range t.plan.relations {
-			o := &t.plan.relations[j]
-			t.related = append(t.related, r.addTable(&table{name: o.table, plan: o.plan, columns: o.plan.columns}, false))
-		}
-	}
-	r.sortTables()
-}
-
-// addTable adds a table, unless it is there already, and returns it. With pointers, two rows of
-// the call may be one struct.
-func (r *rows) addTable(t *table, pointers bool) *table {
-	for _, o := range r.tables {
-		if o.plan == t.plan {
-			if o.name == t.name {
-				return o
-			}
-			t.seen = o.seen
-		}
-	}
-	root := len(r.tables) == 0
-	if t.seen == nil && (pointers || t.plan.ways > 1 || root && t.plan.ways > 0) {
-		t.seen = map[uintptr]int{}
-	}
-	r.tables = append(r.tables, t)
-	return t
-}
-
-// sortTables ranks the tables so that each comes after all to which its rows may refer. Tables
-// that refer to each other in a circle follow each other and share the number of the circle.
-func (r *rows) sortTables() {
-	refers := r.references()
-	rank := 0
-	var visit func(t *table)
-	visit = func(t *table) {
-		if t.rank > 0 {
-			return
-		}
-		for _, o := range r.tables {
-			if refers[t][o] && !refers[o][t] {
-				visit(o)
-			}
-		}
-		circle := rank
-		for _, o := range r.tables {
-			if o == t || refers[t][o] && refers[o][t] {
-				rank++
-				o.rank, o.circle, o.turns = rank, circle, refers[o][o]
-			}
-		}
-	}
-	for _, t := range r.tables {
-		visit(t)
-	}
-}
-
-// references returns, for each table, the tables to which its rows may refer, directly or
-// through others.
-func (r *rows) references() map[*table]map[*table]bool {
-	refers := map[*table]map[*table]bool{}
-	for _, t := range r.tables {
-		refers[t] = map[*table]bool{}
-	}
-	for _, t := range r.tables {
-		for j, o := range t.related {
-			if t.plan.relations[j].belongs {
-				refers[t][o] = true
-			} else {
-				refers[o][t] = true
-			}
-		}
-	}
-	for _, by := range r.tables {
-		for _, from := range r.tables {
-			if refers[from][by] {
-				maps.Copy(refers[from], refers[by])
-			}
-		}
-	}
-	return refers
-}
-
 // setLevels sorts the rows of tables in a circle, so that each comes after those to which it
 // refers, and sets their levels: the greatest number of times that a path of such references
 // changes the table. It refuses rows that refer to each other in a circle.
-//
-// A row is ready when all rows are to which it refers.
 func (r *rows) setLevels() error {
 	if !slices.ContainsFunc(r.tables, func(t *table) bool { return t.turns }) {
 		return nil
 	}
-	within := func(l link) bool { return r.nodes[l.from].circle == r.nodes[l.to].circle }
-	waits := make([]int, len(r.nodes)) // by row, the number of rows that it waits for
-	first := make([]int, len(r.nodes)) // by row, the first link to it, counted from 1
-	next := make([]int, len(r.links))  // by link, the next one to the same row
+	first := make([]int, len(r.nodes)) // by row, its first link, counted from 1
+	next := make([]int, len(r.links))  // by link, the next one of the same row
 	for i, l := range slices.Backward(r.links) {
-		if within(l) {
-			waits[l.from]++
-			next[i], first[l.to] = first[l.to], i+1
+		if r.nodes[l.from].circle == r.nodes[l.to].circle {
+			next[i], first[l.from] = first[l.from], i+1
 		}
 	}
-	ready := make([]int, 0, len(r.nodes))
-	for i, n := range waits {
-		if n == 0 {
-			ready = append(ready, i)
+	r.sorted = inOrder(len(r.nodes), func(row int, yield func(to int)) {
+		for l := first[row]; l > 0; l = next[l-1] {
+			yield(r.links[l-1].to)
 		}
-	}
-	for i := 0; i < len(ready); i++ { // which grows
-		to := &r.nodes[ready[i]]
-		for l := first[ready[i]]; l > 0; l = next[l-1] {
-			row := r.links[l-1].from
-			from, level := &r.nodes[row], to.level
+	})
+	done := make([]bool, len(r.nodes))
+	for _, row := range r.sorted {
+		from := &r.nodes[row]
+		for l := first[row]; l > 0; l = next[l-1] {
+			link := r.links[l-1]
+			if !done[link.to] {
+				return r.circleError(link)
+			}
+			to := &r.nodes[link.to]
+			level := to.level
 			if from.table != to.table {
 				level++
 			}
 			from.level = max(from.level, level)
-			if waits[row]--; waits[row] == 0 {
-				ready = append(ready, row)
-			}
 		}
+		done[row] = true
 	}
-	r.sorted = ready
-	if len(ready) == len(r.nodes) {
-		return nil
-	}
-	return r.circleError(slices.DeleteFunc(slices.Clone(r.links), func(l link) bool {
-		return !within(l) || waits[l.from] == 0 || waits[l.to] == 0
-	}))
+	return nil
 }
 
-// circleError names two rows of a circle. The links are those between the rows that are never
-// ready. Each of these rows refers to another one, so following the links ends in a circle.
-func (r *rows) circleError(links []link) error {
-	refers := map[int]link{} // by row, the first of its links
-	for _, l := range slices.Backward(links) {
-		refers[l.from] = l
-	}
-	row := links[0].from
-	for seen := map[int]bool{}; !seen[row]; row = refers[row].to {
-		seen[row] = true
-	}
-	l := refers[row]
+// circleError names the rows of l, the link that closes a circle.
+func (r *rows) circleError(l link) error {
 	if l.from == l.to {
 		return refuse(r.path(l.from), nil, "%s refers to the row itself", l.via.fk.field)
 	}
-	how := "that one back to it"
-	if refers[l.to].to != l.from {
-		how = "that one, by way of others, back to it"
+	how := "that one, by way of others, back to it"
+	if slices.ContainsFunc(r.links, func(o link) bool { return o.from == l.to && o.to == l.from }) {
+		how = "that one back to it"
 	}
 	return refuse(r.path(l.from), nil, "%s refers to %s, and %s, so that none can be inserted before the others", l.via.fk.field, r.path(l.to), how)
 }
 
-// inTurn divides the rows of a walk into one group per table, or, where tables refer to each
-// other in a circle, one per level and table. A table that refers only to itself is one group
+// inTurn divides the rows of a walk into one load per table, or, where tables refer to each
+// other in a circle, one per level and table. A table that refers only to itself is one load
 // because its rows are sorted; MySQL checks foreign keys row by row.
-func (r *rows) inTurn() []group {
+func (r *rows) inTurn() []load {
 	rows, order := r.structs, r.sorted
 	if order == nil {
 		order = make([]int, len(rows))
@@ -189,15 +83,15 @@ func (r *rows) inTurn() []group {
 			rows[i] = r.structs[row]
 		}
 	}
-	groups := make([]group, 0, len(r.tables)) // unless they refer to each other in a circle
+	loads := make([]load, 0, len(r.tables)) // unless they refer to each other in a circle
 	for start, end := 0, 1; end <= len(rows); end++ {
 		t := r.nodes[order[start]].table
 		if end == len(rows) || r.nodes[order[end]].table != t {
-			groups = append(groups, group{t, rows[start:end], order[start:end]})
+			loads = append(loads, load{table: t, rows: rows[start:end], at: order[start:end]})
 			start = end
 		}
 	}
-	return groups
+	return loads
 }
 
 // order moves each row of the load behind the rows of the load to which it refers by a key that
@@ -221,10 +115,7 @@ func (l *load) refersAhead() func(i int, yield func(to int)) {
 		at[*l.plan.id(row)] = i
 	}
 	refers := func(i int, yield func(to int)) {
-		for _, c := range l.keys {
-			if l.isOwn(c) {
-				continue
-			}
+		for _, c := range l.keys[1:] {
 			id, null := c.key.Key(c.in(l.rows[i]))
 			if to, known := at[id]; known && !null && to != i {
 				yield(to)
@@ -298,7 +189,7 @@ func permuted[T any](list []T, order []int) []T {
 // asGiven makes the error of a call without a walk count the rows as they were given.
 func (w *writer) asGiven(err error) error {
 	e := (*InsertError)(nil)
-	if w.all.nodes != nil || w.loads[0].at == nil || !errors.As(err, &e) {
+	if w.nodes != nil || w.loads[0].at == nil || !errors.As(err, &e) {
 		return err
 	}
 	at := w.loads[0].at

@@ -35,10 +35,10 @@ type plan struct {
 	foreign []int
 	bytes   []int // the columns that are byte slices in the struct itself, likewise
 	tagged  *plan // of the type at the root: the first plan with a shard, or nil
-	// ways counts the fields in the graph of types that lead to rows of this type. A field of
-	// pointers counts twice, because two of them may be equal. With at most one way, only
+	// paths counts the fields in the graph of types that lead to rows of this type. A field of
+	// pointers counts twice, because two of them may be equal. With at most one, only
 	// overlapping slices can make two rows one struct.
-	ways int
+	paths int
 }
 
 // A column is a field that is written to a column.

@@ -113,9 +113,9 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 	}
 	r.plan, r.fk = other, &from.columns[fk]
 	from.foreign = append(from.foreign, fk)
-	other.ways++
+	other.paths++
 	if r.pointer {
-		other.ways++
+		other.paths++
 	}
 	return ""
 }

@@ -24,15 +24,15 @@ type destination struct {
 }
 
 // readBack applies Returning.
-func (r *rows) readBack(names []string, d *traits, m *reflectx.Mapper) error {
+func (s *schema) readBack(names []string, m *reflectx.Mapper) error {
 	readable := map[*table][]destination{}
-	for _, t := range r.tables {
+	for _, t := range s.tables {
 		readable[t] = t.plan.readable(m)
 	}
 	if len(names) == 0 {
-		r.tables[0].read = readable[r.tables[0]]
+		s.tables[0].read = readable[s.tables[0]]
 	}
-	err := r.each("Returning", names, func(t *table, column string) bool {
+	err := s.each("Returning", names, func(t *table, column string) bool {
 		named := func(f destination) bool { return f.name == column }
 		i := slices.IndexFunc(readable[t], named)
 		if i >= 0 && !slices.ContainsFunc(t.read, named) {
@@ -43,9 +43,9 @@ func (r *rows) readBack(names []string, d *traits, m *reflectx.Mapper) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range r.tables {
+	for _, t := range s.tables {
 		for _, f := range t.read {
-			if err := d.checkLength(f.name); err != nil {
+			if err := s.dialect.checkLength(f.name); err != nil {
 				return err
 			}
 		}
@@ -97,25 +97,25 @@ type reading struct {
 }
 
 // read reads the columns of Returning for the rows of a load.
-func (w *writer) read(ctx context.Context, s session, l *load) error {
+func (a *attempt) read(ctx context.Context, s session, l *load) error {
 	at := make(map[types.Snowflake][]int, len(l.rows))
 	for i, row := range l.rows {
 		id := *l.plan.id(row)
 		at[id] = append(at[id], i)
 	}
 	var id types.Snowflake
-	err := w.byKeys(ctx, s, l, at, l.table.read, l.upsert != nil, func(rows *sql.Rows) error {
-		values, err := scanRow(rows, &id, l.table.read)
+	err := a.byKeys(ctx, s, l, at, l.read, l.upsert != nil, func(rows *sql.Rows) error {
+		values, err := scanRow(rows, &id, l.read)
 		for n, i := range at[id] {
 			if n > 0 {
 				// Two rows of an upsert may be one in the database, but must not share what
 				// they point to in memory.
-				values, err = scanRow(rows, &id, l.table.read)
+				values, err = scanRow(rows, &id, l.read)
 			}
 			if err != nil {
 				break
 			}
-			w.readings = append(w.readings, reading{l.rows[i], l.table.read, values})
+			a.readings = append(a.readings, reading{l.rows[i], l.read, values})
 		}
 		delete(at, id)
 		if err != nil {
@@ -128,7 +128,7 @@ func (w *writer) read(ctx context.Context, s session, l *load) error {
 	}
 	for i, row := range l.rows {
 		if _, missing := at[*l.plan.id(row)]; missing {
-			return w.unresolved(l, i, "its row is not there to be read back")
+			return a.unresolved(l, i, "its row is not there to be read back")
 		}
 	}
 	return nil
@@ -190,8 +190,8 @@ func callScanner(p reflect.Value, value any) error {
 }
 
 // fill sets what was read in the rows.
-func (w *writer) fill() {
-	for _, r := range w.readings {
+func (a *attempt) fill() {
+	for _, r := range a.readings {
 		for i, f := range r.fields {
 			reflectx.FieldByIndexes(r.row, f.index).Set(r.values[i].Elem())
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 
 	"github.com/snowkey/snowkey/internal/base/keytype"
@@ -19,6 +18,7 @@ type batch struct {
 	value   reflect.Value // the slice or the struct
 	many    bool          // value is a slice
 	pointer bool          // of pointers
+	first   int           // how many rows of a sequence come before it
 }
 
 // oneRow returns the batch of a *struct.
@@ -69,51 +69,38 @@ func manyRows(method string, rows any) (batch, error) {
 // them. All other calls list the elements of one slice, whose index already says where a row
 // is: a node for each row would be a fifth of what InsertMany costs outside of the driver.
 type rows struct {
-	tables  []*table           // the table of the call first
+	*schema
 	structs []reflect.Value    // the rows, addressable
 	ids     []*types.Snowflake // their primary keys
+	spans   []spans            // of their keys, by table
+	first   int                // how many rows of a sequence come before them
 	many    bool               // the call was given a slice
 	shards  *shards            // where new keys go; nil: where the source has put them
 	graph                      // of a walk; otherwise empty
 }
 
-// A table is a database table and the row type that a call writes into it. Two types with
-// different columns may share a database table.
-type table struct {
-	name string
-	plan *plan
-	edges
-
-	// Set by the options of the call, see config.apply.
-	columns []column // to write
-	upsert  *upsert  // or nil
-	read    []destination
-
-	// Set by checkKeys.
-	keys    []*column // the written columns that hold keys
-	own     keySpan   // of the rows' primary keys
-	foreign keySpan   // of the keys to which they refer
-}
-
 // newRows returns the rows of a call, or an error for rows that cannot be inserted. It changes
 // no row.
-func newRows(b batch, p *plan, name string, deep bool) (*rows, error) {
-	r := &rows{many: b.many}
-	t := &table{name: name, plan: p, columns: p.columns}
-	if deep && len(p.relations) > 0 {
-		if err := r.walk(b, t); err != nil {
-			return nil, err
-		}
-	} else if err := r.list(b, t); err != nil {
+func newRows(b batch, s *schema) (*rows, error) {
+	r := &rows{schema: s, many: b.many, first: b.first}
+	read := r.list
+	if s.walks {
+		read = r.walk
+	}
+	if err := read(b); err != nil {
 		return nil, err
 	}
-	return r, r.checkSharedKeys()
+	if s.sharesKeys {
+		if err := r.checkSharedKeys(); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.checkKeys()
 }
 
 // list takes the rows of one slice, or one struct, without following relations.
-func (r *rows) list(b batch, t *table) error {
-	r.tables = []*table{t}
-	n := 1
+func (r *rows) list(b batch) error {
+	p, n := r.tables[0].plan, 1
 	if b.many {
 		n = b.value.Len()
 	}
@@ -137,12 +124,17 @@ func (r *rows) list(b batch, t *table) error {
 			}
 			seen[row.UnsafeAddr()] = i
 		}
-		if missing := t.plan.missing(row); missing != "" {
-			return refuse(r.path(i), nil, "the embedded pointer %s is nil", missing)
+		if p.embedded != nil {
+			if missing := p.missing(row); missing != "" {
+				return refuse(r.path(i), nil, "the embedded pointer %s is nil", missing)
+			}
 		}
-		r.structs, r.ids = append(r.structs, row), append(r.ids, t.plan.id(row))
+		r.structs, r.ids = append(r.structs, row), append(r.ids, p.id(row))
 	}
-	return r.checkForeignKeys()
+	if p.foreign != nil {
+		return r.checkForeignKeys()
+	}
+	return nil
 }
 
 // table returns the table of a row.
@@ -160,7 +152,7 @@ func (r *rows) path(row int) string {
 	}
 	path := r.tables[0].plan.typ.String()
 	if r.many {
-		path += "[" + strconv.Itoa(row) + "]"
+		path += "[" + strconv.Itoa(r.first+row) + "]"
 	}
 	return path
 }
@@ -200,15 +192,11 @@ func (r *rows) checkSharedKeys() error {
 		*table
 		id *types.Snowflake
 	}
-	shares := func(t *table) bool { return t.plan.columns[t.plan.key].shared }
-	if !slices.ContainsFunc(r.tables, shares) {
-		return nil
-	}
 	first := map[key]int{}
 	for i, id := range r.ids {
 		k := key{r.table(i), id}
-		if j, ok := first[k]; ok && shares(k.table) {
-			return refuse(r.path(i), nil, "it shares %s with %s, and one key cannot be that of two rows", k.plan.columns[k.plan.key].field, r.path(j))
+		if j, ok := first[k]; ok && k.table.key.shared {
+			return refuse(r.path(i), nil, "it shares %s with %s, and one key cannot be that of two rows", k.key.field, r.path(j))
 		}
 		first[k] = i
 	}
@@ -216,69 +204,62 @@ func (r *rows) checkSharedKeys() error {
 }
 
 // checkKeys refuses keys that types.Snowflake would not scan: one such row would fail every
-// SELECT that reads it. It looks at the columns that are written, and so comes after the
-// options.
+// SELECT that reads it. It looks at the columns that are written.
 func (r *rows) checkKeys() error {
-	for _, t := range r.tables {
-		for i := range t.columns {
-			if c := &t.columns[i]; c.key.Holds() {
-				t.keys = append(t.keys, c)
-			}
-		}
-	}
+	r.spans = make([]spans, len(r.tables))
 	for i, row := range r.structs {
 		t := r.table(i)
-		for _, c := range t.keys {
-			id, null := c.key.Key(c.in(row))
-			if id >= 0 {
-				t.note(c, id, null)
-				continue
+		s := &r.spans[t.at]
+		for j, c := range t.keys {
+			switch id, null := c.key.Key(c.in(row)); {
+			case id < 0:
+				return r.refuseKey(i, c, id)
+			case null, j == 0 && id == 0:
+			case j == 0:
+				s.own.add(id)
+			case id > 0:
+				s.foreign.add(id)
+			case c.key.Pointer():
+				// It may point to the key of another row, which the call assigns.
+				s.own, s.foreign = keySpan{1, math.MaxInt64}, keySpan{1, math.MaxInt64}
 			}
-			err := types.ErrRange
-			if t.plan.isForeign(c.name) {
-				err = errors.Join(ErrForeignKey, err)
-			}
-			shown := any(int64(id))
-			if v := reflect.Indirect(c.in(row)); v.CanUint() {
-				shown = v.Uint()
-			}
-			return refuse(r.path(i), err, "%s is %d, want 0..%d", c.field, shown, int64(math.MaxInt64))
 		}
 	}
 	return nil
 }
 
-// A keySpan is the least and the greatest of some keys. The zero value is of none.
-type keySpan struct{ first, last types.Snowflake }
-
-// note adds a key of a row, or one that it refers to, to the spans of the table. A pointer to
-// zero may point to the key of another row, which the call assigns.
-func (t *table) note(c *column, id types.Snowflake, null bool) {
-	span := &t.own
-	if !t.isOwn(c) {
-		span = &t.foreign
-		if c.key.Pointer() && id == 0 && !null {
-			t.own = keySpan{1, math.MaxInt64}
-			id = 1
-		}
+func (r *rows) refuseKey(row int, c *column, id types.Snowflake) error {
+	err := types.ErrRange
+	if r.table(row).plan.isForeign(c.name) {
+		err = errors.Join(ErrForeignKey, err)
 	}
-	if null || id == 0 {
-		return
+	shown := any(int64(id))
+	if v := reflect.Indirect(c.in(r.structs[row])); v.CanUint() {
+		shown = v.Uint()
 	}
-	if span.last == 0 {
-		span.first = id
-	}
-	span.first, span.last = min(span.first, id), max(span.last, id)
+	return refuse(r.path(row), err, "%s is %d, want 0..%d", c.field, shown, int64(math.MaxInt64))
 }
 
-// isOwn reports whether a column is the primary key.
-func (t *table) isOwn(c *column) bool { return c.name == t.plan.columns[t.plan.key].name }
+// A keySpan is the range from the smallest of some keys to the largest; zero is empty.
+type keySpan struct{ first, last types.Snowflake }
 
-// mayRefer reports whether a row may refer to another one of the call by a key that both had
-// before it. Nearly all foreign keys are outside of the span, because their rows are stored
-// already, or the rows of the call have no keys yet.
-func (t *table) mayRefer() bool {
-	return t.own.last != 0 && t.foreign.first <= t.own.last && t.own.first <= t.foreign.last
+// add adds a key.
+func (s *keySpan) add(id types.Snowflake) {
+	if s.last == 0 {
+		s.first = id
+	}
+	s.first, s.last = min(s.first, id), max(s.last, id)
+}
+
+// spans are those of the primary keys that the rows of a table had before the call, and of the
+// keys to which they refer.
+type spans struct{ own, foreign keySpan }
+
+// meet reports whether a row may refer to another one of the call by a key that both had before
+// it. Nearly all foreign keys are outside of the span, because their rows are stored already, or
+// the rows of the call have no keys yet, and so no span.
+func (s spans) meet() bool {
+	return s.foreign.first <= s.own.last && s.own.first <= s.foreign.last
 }
 
 // assign gives a key to every row that lacks one, and links the rows. If the source fails, or
@@ -292,11 +273,13 @@ func (r *rows) assign(ctx context.Context, src keySource) error {
 	}
 	if missing > 0 {
 		keys := make([]types.Snowflake, missing)
-		if err := src.usable(missing); err != nil {
-			return err
+		if src.refused != nil {
+			return src.unusable(missing)
 		}
-		if err := r.findShards(ctx, src.Supply, missing); err != nil {
-			return err
+		if src.Sharded() && (r.nodes != nil || r.tables[0].plan.shard >= 0) {
+			if err := r.findShards(ctx, src.Supply, missing); err != nil {
+				return err
+			}
 		}
 		if err := src.take(ctx, keys); err != nil {
 			return err
@@ -318,28 +301,53 @@ func (r *rows) assign(ctx context.Context, src keySource) error {
 	return nil
 }
 
-// A group is rows of one table that are written together.
-type group struct {
+// A load is rows of one table that are written together.
+type load struct {
 	*table
-	rows []reflect.Value
-	at   []int // the place of each row among those of the call; nil: the same as here
+	rows     []reflect.Value
+	at       []int  // the place of each row among those of the call; nil: the same as here
+	assigned int    // a row whose key the call assigns, or -1
+	fresh    []bool // of an upsert, by row: the call assigns the key
 }
 
-// index returns the place of a row of the group among the rows of the call.
-func (g *group) index(row int) int {
-	if g.at == nil {
+// index returns the place of a row of the load among the rows of the call.
+func (l *load) index(row int) int {
+	if l.at == nil {
 		return row
 	}
-	return g.at[row]
+	return l.at[row]
 }
 
-// groups divides the rows by table, referenced tables first.
-func (r *rows) groups() []group {
-	switch {
-	case len(r.structs) == 0:
-		return nil
-	case r.nodes == nil:
-		return []group{{r.tables[0], r.structs, nil}}
+// loads divides the rows by table, referenced tables first, or returns why they cannot be sent so.
+// It comes before keys are assigned.
+func (r *rows) loads() ([]load, error) {
+	for _, l := range r.links {
+		if r.table(l.from).upsert != nil && r.table(l.to).upsert != nil {
+			return nil, refuse(r.path(l.from), nil, "it refers to %s in the same table, and so would have to be sent before it is known which stored row that is", r.path(l.to))
+		}
 	}
-	return r.inTurn()
+	var loads []load
+	if r.nodes != nil {
+		loads = r.inTurn()
+	} else if len(r.structs) > 0 {
+		loads = []load{{table: r.tables[0], rows: r.structs}}
+	}
+	for i := range loads {
+		l := &loads[i]
+		if l.refused != nil {
+			return nil, l.refused
+		}
+		l.assigned = len(l.rows) - 1
+		for l.assigned >= 0 && *l.plan.id(l.rows[l.assigned]) != 0 {
+			l.assigned--
+		}
+		if l.upsert == nil {
+			continue
+		}
+		l.fresh = make([]bool, len(l.rows))
+		for j, row := range l.rows {
+			l.fresh[j] = *l.plan.id(row) == 0
+		}
+	}
+	return loads, nil
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
-	"regexp"
-	"strconv"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/outcome"
@@ -56,13 +54,13 @@ func InsertSeq[T any](ctx context.Context, h *Helper, db DB, table string, rows 
 	if err := h.InsertMany(ctx, db, table, []T(nil)); err != nil {
 		return 0, err
 	}
-	c, d, err := h.target(db, table)
+	c, err := h.connect(db)
 	if err != nil {
 		return 0, err
 	}
 	s := &sequence[T]{helper: h, table: table, rows: rows}
 	if c.pool != nil {
-		t := outcome.Transaction{Database: database(c.pool, d, c.cancels, h.config.partial)}
+		t := outcome.Transaction{Database: c.database(h.config.partial)}
 		_, err = t.Run(ctx, watch(&t.Record, func(tx *sqlx.Tx) error { return s.insert(ctx, tx) }))
 		if outcome.AtCommit(err) {
 			err = &InsertError{Table: table, Last: s.stored - 1, Rows: s.stored, Row: -1, Err: err}
@@ -121,17 +119,18 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	if err != nil {
 		return err
 	}
-	_, _, empty, err := h.examine(tx, s.table, b, false)
+	c, err := h.connect(tx)
 	if err != nil {
 		return err
 	}
-	kept := keeper{keys: h.keys, table: empty.tables[0], pointers: b.pointer}
+	schema, err := h.schema(b.typ, &c, s.table, false)
+	if err != nil {
+		return err
+	}
+	kept := keeper{keys: h.keys, row: rows{schema: schema}, pointers: b.pointer}
 	send := func() error {
-		b, err := manyRows("InsertSeq", chunk)
-		if err == nil {
-			err = h.insert(ctx, tx, s.table, b, false)
-		}
-		if err != nil {
+		b.value, b.first = reflect.ValueOf(chunk), s.stored
+		if err := h.insert(ctx, tx, s.table, b, false); err != nil {
 			s.recount(err, len(chunk))
 			return err
 		}
@@ -145,7 +144,7 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 			return fmt.Errorf("sqlxhelper: insert into %s: row %d of the sequence: %w", s.table, s.stored+len(chunk)+1, err)
 		}
 		chunk = append(chunk, row)
-		if kept.pointers || kept.table.plan.bytes != nil {
+		if kept.pointers || schema.tables[0].plan.bytes != nil {
 			err = kept.keep(ctx, reflect.ValueOf(&chunk[len(chunk)-1]).Elem())
 		}
 		if err == nil && len(chunk) == size {
@@ -161,16 +160,16 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 // A keeper does what has to be done for a row before yield returns.
 type keeper struct {
 	keys     keySource
-	table    *table
 	pointers bool // the sequence yields pointers
-	row      rows // the row behind a pointer that gets its key
+	row      rows // the row behind a pointer
 }
 
 // keep copies the bytes of a struct, or gives its key to the one behind a pointer. An upsert
 // takes keys later, because it has to know which rows it gave one. A row that cannot be inserted
 // is refused with its chunk, by its number.
 func (k *keeper) keep(ctx context.Context, row reflect.Value) error {
-	p := k.table.plan
+	t := k.row.tables[0]
+	p := t.plan
 	if !k.pointers {
 		for _, i := range p.bytes {
 			f := p.columns[i].in(row)
@@ -178,15 +177,14 @@ func (k *keeper) keep(ctx context.Context, row reflect.Value) error {
 		}
 		return nil
 	}
-	if k.table.upsert != nil || row.IsNil() || p.missing(row.Elem()) != "" {
+	if t.upsert != nil || row.IsNil() || p.missing(row.Elem()) != "" {
 		return nil
 	}
-	k.row = rows{tables: []*table{k.table}, structs: append(k.row.structs[:0], row.Elem()), ids: append(k.row.ids[:0], p.id(row.Elem()))}
-	err := k.row.assign(ctx, k.keys)
-	if errors.As(err, new(*RowError)) {
-		return nil
+	k.row.structs, k.row.ids, k.row.shards = append(k.row.structs[:0], row.Elem()), append(k.row.ids[:0], p.id(row.Elem())), nil
+	if err := k.row.assign(ctx, k.keys); err != nil && !errors.As(err, new(*RowError)) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // recount makes the error of a chunk count rows from the beginning of the sequence.
@@ -194,26 +192,7 @@ func (s *sequence[T]) recount(err error, rows int) {
 	if e := (*InsertError)(nil); errors.As(err, &e) {
 		e.First, e.Last, e.Rows = e.First+s.stored, e.Last+s.stored, rows+s.stored
 		if e.Row >= 0 {
-			e.Row, e.Path = e.Row+s.stored, later(e.Path, s.stored)
+			e.Row += s.stored
 		}
 	}
-	if e := (*RowError)(nil); errors.As(err, &e) {
-		e.Path = later(e.Path, s.stored)
-	}
 }
-
-// later returns the path of a row with its index increased by rows.
-func later(path string, rows int) string {
-	at := lastIndex.FindStringSubmatchIndex(path)
-	if at == nil {
-		return path
-	}
-	index, err := strconv.Atoi(path[at[2]:at[3]])
-	if err != nil {
-		return path
-	}
-	return path[:at[2]] + strconv.Itoa(index+rows) + path[at[3]:]
-}
-
-// lastIndex matches the index of a row. The type of a generic struct has brackets too.
-var lastIndex = regexp.MustCompile(`\[(\d+)\]$`)

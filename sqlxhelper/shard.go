@@ -58,12 +58,8 @@ type shards struct {
 	keys  []types.Snowflake
 }
 
-// findShards finds what the shards of new keys depend on. Rows without relations or tags need
-// none of it.
+// findShards finds what the shards of new keys depend on, for rows with relations or a tag.
 func (r *rows) findShards(ctx context.Context, src *supply.Supply, missing int) error {
-	if !src.Sharded() || r.nodes == nil && r.tables[0].plan.shard < 0 {
-		return nil
-	}
 	wish, err := src.Wish(ctx)
 	if err != nil {
 		return fmt.Errorf("sqlxhelper: shard of the keys: %w", err)
@@ -87,14 +83,14 @@ func (s *shards) at(id types.Snowflake) placement.Row { return placement.At(s.sr
 // lead returns on what the shard of a row without a key depends, but for its tag.
 func (s *shards) lead(i int) placement.Row {
 	l := placement.Row{Shard: placement.None, Target: -1, Parent: -1, From: -1, Wish: placement.None}
-	held := isRoot
+	owner := isRoot
 	if s.nodes != nil {
-		held, l.From = s.nodes[i].held, s.nodes[i].from
+		owner, l.From = s.nodes[i].owner, s.nodes[i].from
 	}
 	switch {
-	case held >= 0:
-		l.Parent = s.links[held].to
-	case held == isRoot:
+	case owner >= 0:
+		l.Parent = s.links[owner].to
+	case owner == isRoot:
 		l.Wish = s.wish
 	}
 	return l
@@ -194,8 +190,8 @@ func spotName(s placement.Spot) string {
 
 // follow puts the keys of rows that are not sent yet on the shards of the rows that they follow,
 // after an upsert has given the rows of l the keys of stored rows.
-func (w *writer) follow(l *load) error {
-	s := w.all.shards
+func (a *attempt) follow(l *load) error {
+	s := a.shards
 	if s == nil {
 		return nil
 	}
@@ -203,8 +199,8 @@ func (w *writer) follow(l *load) error {
 	for i, id := range s.ids {
 		s.keys[i] = *id
 	}
-	for i := range w.loads {
-		done := &w.loads[i]
+	for i := range a.loads {
+		done := &a.loads[i]
 		for j := range done.rows {
 			row := done.index(j)
 			leads[row], sent[row] = s.at(s.keys[row]), true
@@ -219,7 +215,7 @@ func (w *writer) follow(l *load) error {
 	}
 	for _, row := range unsent {
 		if id := s.ids[row]; *id != s.keys[row] {
-			w.replaced = append(w.replaced, replacedKey{id, *id})
+			a.replaced = append(a.replaced, replacedKey{id, *id})
 			*id = s.keys[row]
 		}
 	}

@@ -38,10 +38,11 @@ func sendsOnce(db DB) bool {
 //   - If the row is not there, the statement may still be on its way. It is sent again with the
 //     same keys, and only one of the two can be stored. If that is the first one, the next look
 //     finds the row.
-type single struct {
-	*writer
-	conn conn
-}
+type single struct{ *writer }
+
+// maxSends is how often a single sends its statement, as database/sql does. The look between two of
+// them takes idle connections that the server has ended out of the pool, and leaves one that works.
+const maxSends = 3
 
 // A single takes no other statements.
 func (*single) PrepareContext(context.Context, string) (*sql.Stmt, error) { return nil, errSeveral }
@@ -51,8 +52,8 @@ func (*single) QueryContext(context.Context, string, ...any) (*sql.Rows, error) 
 
 // ExecContext sends the statement.
 func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
-	ours := s.loads[0].assigned >= 0 // a row that is there proves that the statement was run
-	var before error                 // the error of an earlier send
+	proves := s.loads[0].assigned >= 0 // a row that is there proves that the statement was run
+	var before error                   // the error of an earlier send
 	for n := 1; ; n++ {
 		began := time.Now()
 		result, err := s.send(ctx, text, args)
@@ -61,14 +62,14 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 			return result, nil
 		case err == nil:
 			return s.confirm(ctx, fmt.Errorf("answered after %v", took), result)
-		case errors.Is(err, driver.ErrBadConn) && s.dialect.badIsUnsent && n < maxSends:
+		case errors.Is(err, driver.ErrBadConn) && s.dialect.BadIsUnsent && n < maxSends:
 			continue
-		case unsent(err) || errors.Is(err, driver.ErrBadConn) && s.dialect.badIsUnsent:
+		case unsent(err) || errors.Is(err, driver.ErrBadConn) && s.dialect.BadIsUnsent:
 			if before == nil {
 				return nil, err
 			}
 			found := false
-			if ctx.Err() != nil && s.lookOnce(ctx, &found, ours) == nil && found {
+			if ctx.Err() != nil && s.lookOnce(ctx, &found, proves) == nil && found {
 				return s.all(), nil
 			}
 			return nil, s.unknown(ctx, before, err)
@@ -77,7 +78,7 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 		case !isLost(ctx, err):
 			o, why := s.pending().Settle(ctx)
 			switch {
-			case o == outcome.Committed && ours:
+			case o == outcome.Committed && proves:
 				return s.all(), nil
 			case o == outcome.Committed:
 				return nil, s.unknown(ctx, err, errWhose)
@@ -91,18 +92,18 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 		}
 		before = err
 		found := false
-		if why := s.lookOnce(ctx, &found, ours); why != nil {
+		if why := s.lookOnce(ctx, &found, proves); why != nil {
 			return nil, s.unknown(ctx, err, why)
 		}
 		switch {
-		case found && (ours || n > 1):
+		case found && (proves || n > 1):
 			return s.all(), nil
 		case found:
 			return nil, s.unknown(ctx, err, errWhose)
 		case n == maxSends || ctx.Err() != nil:
 			return nil, s.unknown(ctx, err, errUnsettled)
 		}
-		ours = true
+		proves = true
 	}
 }
 
@@ -165,15 +166,15 @@ func (s *single) pending() outcome.Pending {
 	if row < 0 {
 		row = len(l.rows) - 1
 	}
-	return outcome.Pending{Database: s.database(s.conn), Proofs: []outcome.Proof{{Place: l.place(s.dialect), Key: *l.plan.id(l.rows[row])}}}
+	return outcome.Pending{Database: s.conn.database(s.config.partial), Proofs: []outcome.Proof{{Place: l.place(s.dialect), Key: *l.plan.id(l.rows[row])}}}
 }
 
 // lookOnce reports whether the row is there now or, once ctx has ended, until a second later: the
 // server may be at it. A replica cannot tell that a row is missing whose later presence would
 // prove something. Sending again may store a second row where the first one may have gone into
 // another table of that name.
-func (s *single) lookOnce(ctx context.Context, found *bool, ours bool) error {
-	if oneConn(s.conn.pool) {
+func (s *single) lookOnce(ctx context.Context, found *bool, proves bool) error {
+	if s.conn.one {
 		return outcome.ErrOneConn
 	}
 	return s.pending().Ask(ctx, func(seen outcome.Look) (known bool, err error) {
@@ -187,7 +188,7 @@ func (s *single) lookOnce(ctx context.Context, found *bool, ours bool) error {
 			return true, why
 		case ctx.Err() != nil:
 			return false, errUnsettled
-		case ours || why == nil:
+		case proves || why == nil:
 			return true, nil
 		default:
 			return !errors.Is(why, outcome.ErrReplica), why

@@ -56,23 +56,17 @@ func (h *Helper) newKeySource() (k keySource) {
 	return k
 }
 
-// usable returns an error if the source cannot give n keys, whatever they are.
-func (k keySource) usable(n int) error {
-	switch {
-	case errors.Is(k.refused, supply.ErrNone):
+// unusable returns the error of a call that needs n keys from a source that is refused.
+func (k keySource) unusable(n int) error {
+	if errors.Is(k.refused, supply.ErrNone) {
 		return fmt.Errorf("%w: %s to take, and New was given a nil Source", ErrSource, supply.Count(n))
-	case k.refused != nil:
-		return fmt.Errorf("%w: %w", ErrWideKey, k.refused)
 	}
-	return nil
+	return fmt.Errorf("%w: %w", ErrWideKey, k.refused)
 }
 
 // take sets ids to new keys, or returns an error. ids is not memory of rows, so a source that
-// fails at the last key leaves no row with a key.
+// fails at the last key leaves no row with a key. The source is not refused.
 func (k keySource) take(ctx context.Context, ids []types.Snowflake) error {
-	if err := k.usable(len(ids)); err != nil {
-		return err
-	}
 	err := k.Take(ctx, ids)
 	if key := (*supply.KeyError)(nil); errors.As(err, &key) && key.Wide() {
 		return fmt.Errorf("%w: %w", ErrWideKey, err)

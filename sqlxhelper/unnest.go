@@ -39,9 +39,9 @@ type unnest struct {
 	args     []any
 }
 
-func newUnnest(l *load, encoders []encoder, t *pgtext.Table) *unnest {
+func newUnnest(d *traits, l *load, encoders []encoder, t *pgtext.Table) *unnest {
 	return &unnest{
-		load: l, encoders: encoders, in: t.Array(), text: unnestText(l, encoders, t),
+		load: l, encoders: encoders, in: t.Array(), text: unnestText(d, l, encoders, t),
 		arrays: make([][]byte, len(encoders)), ends: make([]int, len(encoders)), first: -1,
 	}
 }
@@ -117,13 +117,13 @@ func (u *unnest) check(_ context.Context, _ session, err error) error { return e
 
 // unnestText returns the statement. The types are those of an earlier call, which the guard makes
 // certain.
-func unnestText(l *load, encoders []encoder, t *pgtext.Table) string {
+func unnestText(d *traits, l *load, encoders []encoder, t *pgtext.Table) string {
 	names := make([]string, len(encoders))
 	for i := range encoders {
 		names[i] = encoders[i].name
 	}
 	var b strings.Builder
 	b.WriteString(l.head)
-	t.WriteUnnest(&b, PostgreSQL.Quote(l.name), names, func(i int) { b.WriteString("$" + strconv.Itoa(i+1)) })
+	t.WriteUnnest(&b, d.Quote(l.name), names, func(i int) { b.WriteString("$" + strconv.Itoa(i+1)) })
 	return b.String() + l.tail
 }

@@ -12,8 +12,8 @@ import (
 // An upsert is a conflict applied to a table.
 type upsert struct {
 	target  []column
-	nothing bool   // DO NOTHING
-	tail    string // what follows the values in a statement
+	names   []string // of target
+	nothing bool     // DO NOTHING
 }
 
 // apply finds the columns among those that are written to t, and sets its upsert.
@@ -42,7 +42,7 @@ func (c *conflict) apply(d *traits, t *table) error {
 	if c.action == doUpdate && len(update) == 0 {
 		return fmt.Errorf("%w: OnConflictUpdate names no column", ErrArgument)
 	}
-	key := t.plan.columns[t.plan.key].name
+	key := t.key.name
 	for _, name := range c.update {
 		if name == key {
 			return fmt.Errorf("%w: OnConflictUpdate: %q is the primary key of %v, to which other rows refer", ErrArgument, key, t.plan.typ)
@@ -51,7 +51,7 @@ func (c *conflict) apply(d *traits, t *table) error {
 			return fmt.Errorf("%w: OnConflictUpdate: %q is in the conflict target", ErrArgument, name)
 		}
 	}
-	t.upsert = &upsert{target, c.action == doNothing, d.conflictText(key, target, update)}
+	t.upsert, t.tail = &upsert{target, c.target, c.action == doNothing}, d.conflictText(key, target, update)
 	return nil
 }
 
@@ -78,12 +78,12 @@ func (t *table) writtenColumns(option string, names []string) ([]column, error) 
 // conflictText returns what follows the values, which is DO NOTHING without columns to update.
 // The names have passed the checks of insertHead.
 func (t *traits) conflictText(key string, target, update []column) string {
-	if !t.onDuplicateKey {
-		text := " ON CONFLICT (" + t.list(target, "@", ", ") + ") DO "
+	if !t.OnDuplicateKey {
+		text := " ON CONFLICT (" + t.names(target, "@", ", ") + ") DO "
 		if len(update) == 0 {
 			return text + "NOTHING"
 		}
-		return text + "UPDATE SET " + t.list(update, "@ = excluded.@", ", ")
+		return text + "UPDATE SET " + t.names(update, "@ = excluded.@", ", ")
 	}
 	// INSERT IGNORE does not serve for DO NOTHING, because it also ignores cut values, NULLs
 	// and missing parents. VALUES(c) is deprecated in MySQL 8 in favour of an alias of the row,
@@ -97,9 +97,9 @@ func (t *traits) conflictText(key string, target, update []column) string {
 	// undone. Otherwise ~0 + 0 keeps the key; it is not a constant that an optimizer could
 	// compute ahead. IS NOT TRUE holds for NULL as well.
 	k := t.Quote(key)
-	text := " ON DUPLICATE KEY UPDATE " + k + " = IF(~0 + ((" + t.list(target, "@ = VALUES(@)", " AND ") + ") IS NOT TRUE), " + k + ", " + k + ")"
+	text := " ON DUPLICATE KEY UPDATE " + k + " = IF(~0 + ((" + t.names(target, "@ = VALUES(@)", " AND ") + ") IS NOT TRUE), " + k + ", " + k + ")"
 	if len(update) > 0 {
-		text += ", " + t.list(update, "@ = VALUES(@)", ", ")
+		text += ", " + t.names(update, "@ = VALUES(@)", ", ")
 	}
 	return text
 }
@@ -110,19 +110,12 @@ func (u *upsert) explained(err error) error {
 	switch {
 	case u == nil || !errors.As(err, &e):
 	case dialect.OutOfRange(err): // see conflictText
-		e.Err = fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.names(), e.Err)
+		e.Err = fmt.Errorf("%w: a row is like a stored one in another unique index than that on %s: %w", ErrUnresolved, u.list(), e.Err)
 	case dialect.NoTarget(err):
-		e.Err = fmt.Errorf("the conflict target is %s; want a unique index on exactly these columns, without expressions and without WHERE: %w", u.names(), e.Err)
+		e.Err = fmt.Errorf("the conflict target is %s; want a unique index on exactly these columns, without expressions and without WHERE: %w", u.list(), e.Err)
 	}
 	return err
 }
 
-func (u *upsert) names() string { return strings.Join(u.columns(), ", ") }
-
-func (u *upsert) columns() []string {
-	names := make([]string, len(u.target))
-	for i, c := range u.target {
-		names[i] = c.name
-	}
-	return names
-}
+// list returns the names of the target, for errors.
+func (u *upsert) list() string { return strings.Join(u.names, ", ") }

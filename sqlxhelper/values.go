@@ -15,9 +15,15 @@ import (
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
 
+// statementBytes bounds a statement of several rows. On MySQL one above max_allowed_packet, 16 MiB
+// by default and 4 MiB on old servers, costs the connection and with it the caller's transaction. A
+// driver that writes the values into the text may double them by escaping. Elsewhere it bounds
+// memory.
+const statementBytes = 1 << 20
+
 // values sends rows by INSERT … VALUES, which can carry every row.
 type values struct {
-	*writer
+	*attempt
 	*load
 	*fullChunk
 	first int   // the row with which args begins
@@ -33,8 +39,7 @@ type fullChunk struct {
 // take collects the arguments of the next statement.
 func (v *values) take(first int) (int, error) {
 	v.first = first
-	chunk := v.dialect.chunk(len(v.columns))
-	most := v.dialect.step(min(len(v.rows)-first, chunk), chunk)
+	most := v.dialect.step(min(len(v.load.rows)-first, v.chunk), v.chunk)
 	v.args = slices.Grow(v.args[:0], most*len(v.columns))
 	n, size := 0, 0
 	for ; n < most; n++ {
@@ -46,11 +51,11 @@ func (v *values) take(first int) (int, error) {
 		for _, value := range v.args[before:] {
 			size += sizeOf(value)
 		}
-		if n > 0 && size > v.dialect.bytes {
+		if n > 0 && size > statementBytes {
 			break // this row begins the next statement
 		}
 	}
-	n = v.dialect.step(n, chunk)
+	n = v.dialect.step(n, v.chunk)
 	v.args = v.args[:n*len(v.columns)]
 	return n, nil
 }
@@ -58,23 +63,24 @@ func (v *values) take(first int) (int, error) {
 // send sends the rows that were taken.
 func (v *values) send(ctx context.Context, s session) (int, driver.Result, error) {
 	ctx = v.dialect.sends(ctx)
-	n, chunk := len(v.args)/len(v.columns), v.dialect.chunk(len(v.columns))
-	if !v.asked && len(v.rows)-v.first >= 2*chunk {
+	n := len(v.args) / len(v.columns)
+	if !v.asked && len(v.load.rows)-v.first >= 2*v.chunk {
 		v.asked = true
-		if w := v.writer; w.prepares(ctx, s) {
+		if v.dialect.prepares(ctx, s) {
 			var err error
-			prepare := func() (*sql.Stmt, error) { return s.db.PrepareContext(ctx, w.valuesText(v.load, chunk)) }
+			text := v.dialect.insertText(v.table, v.chunk)
+			prepare := func() (*sql.Stmt, error) { return s.db.PrepareContext(ctx, text) }
 			if v.stmt, err = outcome.Call(ctx, s.cancels, prepare, func(stmt *sql.Stmt) { _ = stmt.Close() }); err != nil {
 				return n, nil, fmt.Errorf("prepare: %w", err)
 			}
 		}
 	}
-	if v.stmt != nil && n == chunk {
+	if v.stmt != nil && n == v.chunk {
 		stmt, args := v.stmt, v.args
 		result, err := outcome.Call(ctx, s.cancels, func() (sql.Result, error) { return stmt.ExecContext(ctx, args...) }, nil)
 		return n, result, err
 	}
-	result, err := outcome.Exec(ctx, s.cancels, s.db, v.valuesText(v.load, n), v.args...)
+	result, err := outcome.Exec(ctx, s.cancels, s.db, v.dialect.insertText(v.table, n), v.args...)
 	return n, result, err
 }
 
@@ -96,12 +102,12 @@ func (f *fullChunk) close() {
 }
 
 // prepares reports whether to prepare a statement that is sent more than once.
-func (w *writer) prepares(ctx context.Context, s session) bool {
+func (t *traits) prepares(ctx context.Context, s session) bool {
 	if cannotPrepare(s.db) {
 		return false
 	}
-	if !w.dialect.inlines {
-		return w.dialect.prepares
+	if !t.Inlines {
+		return t.Prepares
 	}
 	yes, err := outcome.Call(ctx, s.cancels, func() (bool, error) {
 		var inlined bool
@@ -118,8 +124,8 @@ func (w *writer) prepares(ctx context.Context, s session) bool {
 // insertHead returns `INSERT INTO "table" ("a", "b")`. The names have passed tableProblem and
 // nameProblem.
 func (t *traits) insertHead(table string, columns []column) (string, error) {
-	if len(columns) > t.maxBinds {
-		return "", fmt.Errorf("%w: %d columns for table %q, %v binds at most %d values", ErrArgument, len(columns), table, t, t.maxBinds)
+	if len(columns) > t.MaxBinds {
+		return "", fmt.Errorf("%w: %d columns for table %q, %v binds at most %d values", ErrArgument, len(columns), table, t.Dialect, t.MaxBinds)
 	}
 	names := strings.Split(table, ".")
 	for i := range columns {
@@ -130,11 +136,11 @@ func (t *traits) insertHead(table string, columns []column) (string, error) {
 			return "", err
 		}
 	}
-	return "INSERT INTO " + t.Quote(table) + " (" + t.list(columns, "@", ", ") + ")", nil
+	return "INSERT INTO " + t.Quote(table) + " (" + t.names(columns, "@", ", ") + ")", nil
 }
 
-// list joins one form per column, in which @ stands for the quoted name.
-func (t *traits) list(columns []column, form, separator string) string {
+// names joins one form per column, in which @ stands for the quoted name.
+func (t *traits) names(columns []column, form, separator string) string {
 	parts := make([]string, len(columns))
 	for i := range columns {
 		parts[i] = strings.ReplaceAll(form, "@", t.Quote(columns[i].name))
@@ -142,19 +148,14 @@ func (t *traits) list(columns []column, form, separator string) string {
 	return strings.Join(parts, separator)
 }
 
-// valuesText returns the statement for n rows.
-func (w *writer) valuesText(l *load, n int) string {
-	return w.dialect.insertText(l.head, len(l.columns), n) + l.tail
-}
-
-// insertText appends VALUES and the placeholders of the rows to a head.
-func (t *traits) insertText(head string, columns, rows int) string {
-	width := len("?, ")
-	if t.numbered {
+// insertText returns the statement that inserts rows into a table.
+func (t *traits) insertText(into *table, rows int) string {
+	columns, width := len(into.columns), len("?, ")
+	if t.Numbered {
 		width = len("$65535, ")
 	}
-	b := make([]byte, 0, len(head)+len(" VALUES ")+rows*(columns*width+len("(), ")))
-	b = append(append(b, head...), " VALUES "...)
+	b := make([]byte, 0, len(into.head)+len(" VALUES ")+rows*(columns*width+len("(), "))+len(into.tail))
+	b = append(append(b, into.head...), " VALUES "...)
 	bind := int64(0)
 	for row := range rows {
 		if row > 0 {
@@ -165,7 +166,7 @@ func (t *traits) insertText(head string, columns, rows int) string {
 			if col > 0 {
 				b = append(b, ", "...)
 			}
-			if t.numbered {
+			if t.Numbered {
 				bind++
 				b = strconv.AppendInt(append(b, '$'), bind, 10)
 			} else {
@@ -174,17 +175,17 @@ func (t *traits) insertText(head string, columns, rows int) string {
 		}
 		b = append(b, ')')
 	}
-	return string(b)
+	return string(append(b, into.tail...))
 }
 
-// chunk returns the number of rows in a full statement: as many as traits.binds allows, and at
-// least one, which insertHead has checked to be within maxBinds.
-func (t *traits) chunk(columns int) int { return max(1, t.binds/columns) }
+// chunk returns the number of rows in a full statement: as many as Binds allows, and at
+// least one, which insertHead has checked to be within MaxBinds.
+func (t *traits) chunk(columns int) int { return max(1, t.Binds/columns) }
 
 // step returns how many of the rows that fit into one statement are sent with it. It bounds the
 // number of texts.
 func (t *traits) step(fit, chunk int) int {
-	if ladder := t.ladder; fit < chunk && ladder > 0 && fit > ladder {
+	if ladder := t.Ladder; fit < chunk && ladder > 0 && fit > ladder {
 		return fit - fit%ladder
 	}
 	return fit

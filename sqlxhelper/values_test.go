@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -22,17 +21,14 @@ func TestChunkHoldsNoMoreThanItsBytes(t *testing.T) {
 		A large
 		B any
 	}
-	p, err := newPlan(reflect.TypeFor[sized](), sqlx.NewDb(nil, "").Mapper, false)
+	const limit = statementBytes
+	rows := []sized{{A: limit + 1}, {A: 1}, {B: large(limit / 2)}, {A: limit / 2}, {A: limit / 4}, {B: large(limit / 4)}, {A: limit / 4}, {B: large(limit / 4)}}
+	b, err := manyRows("InsertMany", rows)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit := large(traitsOf(MySQL).bytes)
-	rows := []sized{{A: limit + 1}, {A: 1}, {B: limit / 2}, {A: limit / 2}, {A: limit / 4}, {B: limit / 4}, {A: limit / 4}, {B: limit / 4}}
-	l := &load{group: group{table: &table{plan: p, columns: p.columns}}}
-	for i := range rows {
-		l.rows = append(l.rows, reflect.ValueOf(rows).Index(i))
-	}
-	v := values{writer: &writer{dialect: traitsOf(MySQL)}, load: l}
+	w := newTestWriter(t, b, schemaOf[sized](t, MySQL, "t", false))
+	v := values{attempt: &attempt{writer: w}, load: &w.loads[0]}
 	var got []int
 	for first := 0; first < len(rows); {
 		n, err := v.take(first)

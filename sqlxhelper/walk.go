@@ -14,6 +14,7 @@ type graph struct {
 	nodes  []node // by row
 	links  []link
 	sorted []int // the rows in the order of setLevels; nil for the order of the walk
+	met    []met // by row type, see table.met
 }
 
 // A node is the place in which a walk has met a row. A row has one place as a root or as a
@@ -23,11 +24,11 @@ type node struct {
 	from  int       // the row that holds it, -1 for a root
 	via   *relation // of from, nil for a root
 	place int       // in the slice that holds it, -1 if that is none
-	held  int       // the link to its parent; isRoot or isLoose if it has none
+	owner int       // the link to its parent; isRoot or isLoose if it has none
 	level int       // see setLevels
 }
 
-// What a node is held by other than a link.
+// The owners that are no link.
 const (
 	isRoot  = -1 // the argument of the call
 	isLoose = -2 // only belongs-to relations lead to it
@@ -41,28 +42,28 @@ type link struct {
 	fk       reflect.Value // the foreign key
 }
 
-// Edges are what a walk knows of a table.
-type edges struct {
-	related []*table // by relation of the plan, the table of its rows
-
-	// seen has the rows that were met, by address, and is shared by the tables of one type. It
-	// is nil, and slices takes its place, for a type that only the slices of structs in one
-	// field hold: a map would take a quarter of the time of InsertGraph on SQLite.
+// A met has the rows of one type that a walk has met.
+type met struct {
+	// seen has them by address. It is nil, and slices takes its place, for a type that only the
+	// slices of structs in one field hold: a map would take a quarter of the time of InsertGraph
+	// on SQLite.
 	seen   map[uintptr]int
 	slices []span
-
-	// The place in the order of writing, see sortTables.
-	circle, rank int
-	turns        bool // its rows may refer to each other, directly or through other tables
 }
 
 // A span is the rows of one slice of structs.
 type span struct{ first, count int }
 
 // walk visits the rows of a call and all rows to which their relations lead.
-func (r *rows) walk(b batch, t *table) error {
-	r.findTables(b, t)
-	root := node{table: t, from: -1, place: -1, held: isRoot}
+func (r *rows) walk(b batch) error {
+	r.met = make([]met, len(r.tables))
+	for i, t := range r.tables {
+		// With pointers, two rows of the call may be one struct.
+		if t.plan.paths > 1 || i == 0 && (t.plan.paths > 0 || b.many && b.pointer) {
+			r.met[t.met].seen = map[uintptr]int{}
+		}
+	}
+	root := node{table: r.tables[0], from: -1, place: -1, owner: isRoot}
 	var err error
 	if b.many {
 		r.reserve(b.value.Len())
@@ -118,7 +119,7 @@ func (r *rows) follow(i int) error {
 		via := &t.plan.relations[j]
 		n := node{table: t.related[j], from: i, via: via, place: -1}
 		if via.belongs {
-			n.held = isLoose
+			n.owner = isLoose
 		}
 		f := row.FieldByIndex(via.index)
 		var err error
@@ -137,8 +138,8 @@ func (r *rows) follow(i int) error {
 // visitAll visits the elements of a slice. n is what they have in common.
 func (r *rows) visitAll(n node, slice reflect.Value, pointers bool) error {
 	count := slice.Len()
-	if count > 0 && n.seen == nil {
-		n.slices = append(n.slices, span{first: len(r.structs), count: count})
+	if met := &r.met[n.met]; count > 0 && met.seen == nil {
+		met.slices = append(met.slices, span{first: len(r.structs), count: count})
 	}
 	for i := range count {
 		row := slice.Index(i)
@@ -159,19 +160,19 @@ func (r *rows) visitAll(n node, slice reflect.Value, pointers bool) error {
 // visit adds a row, unless it was met before, and links it to n.from.
 func (r *rows) visit(n node, row reflect.Value) error {
 	at := len(r.structs)
-	if n.seen != nil {
+	if seen := r.met[n.met].seen; seen != nil {
 		ptr := row.UnsafeAddr()
-		if first, ok := n.seen[ptr]; ok {
+		if first, ok := seen[ptr]; ok {
 			at = first
 		} else {
-			n.seen[ptr] = at
+			seen[ptr] = at
 		}
 	}
 	if n.via != nil && !n.via.belongs {
-		n.held = len(r.links)
+		n.owner = len(r.links)
 	}
 	if at < len(r.structs) {
-		if err := r.meet(at, n); err != nil {
+		if err := r.meetAgain(at, n); err != nil {
 			return err
 		}
 	} else {
@@ -191,35 +192,35 @@ func (r *rows) visit(n node, row reflect.Value) error {
 	return nil
 }
 
-// meet accepts one more way to a row that was met before, or refuses it.
-func (r *rows) meet(row int, again node) error {
+// meetAgain accepts one more way to a row that was met before, or refuses it.
+func (r *rows) meetAgain(row int, again node) error {
 	known := &r.nodes[row]
-	if known.held != isLoose && again.held != isLoose {
+	if known.owner != isLoose && again.owner != isLoose {
 		return refuse(r.nodePath(again), nil, "it is the same struct as %s, and one row cannot be inserted twice", r.path(row))
 	}
 	if known.table != again.table {
 		return refuse(r.nodePath(again), nil, "it is the same struct as %s, which goes into table %s and not into %s", r.path(row), known.name, again.name)
 	}
-	if known.held == isLoose {
-		known.held = again.held
+	if known.owner == isLoose {
+		known.owner = again.owner
 	}
 	return nil
 }
 
 // checkSlices refuses slices that share elements, for the types without a map of rows.
 func (r *rows) checkSlices() error {
-	for _, t := range r.tables {
+	for i, m := range r.met {
 		start := func(s span) uintptr { return r.structs[s.first].UnsafeAddr() }
-		slices.SortStableFunc(t.slices, func(a, b span) int { return cmp.Compare(start(a), start(b)) })
-		size := t.plan.typ.Size()
-		for i := range max(len(t.slices), 1) - 1 {
-			a, b := t.slices[i], t.slices[i+1]
+		slices.SortStableFunc(m.slices, func(a, b span) int { return cmp.Compare(start(a), start(b)) })
+		size := r.tables[i].plan.typ.Size()
+		for i := range max(len(m.slices), 1) - 1 {
+			a, b := m.slices[i], m.slices[i+1]
 			if apart := (start(b) - start(a)) / size; apart < uintptr(a.count) {
 				first, again := a.first+int(apart), b.first
 				if a.first > b.first {
 					first, again = again, first
 				}
-				return r.meet(first, r.nodes[again])
+				return r.meetAgain(first, r.nodes[again])
 			}
 		}
 	}
@@ -228,8 +229,8 @@ func (r *rows) checkSlices() error {
 
 // parentLink returns the link from a row to the parent that holds it, or nil.
 func (r *rows) parentLink(row int) *link {
-	if held := r.nodes[row].held; held >= 0 {
-		return &r.links[held]
+	if owner := r.nodes[row].owner; owner >= 0 {
+		return &r.links[owner]
 	}
 	return nil
 }

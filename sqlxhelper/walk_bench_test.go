@@ -2,10 +2,8 @@ package sqlxhelper
 
 import (
 	"context"
-	"reflect"
 	"testing"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -58,10 +56,7 @@ func BenchmarkGraphAssignOnShards(b *testing.B) { benchmarkGraphAssign(b, &onSha
 
 func benchmarkGraphAssign(b *testing.B, src Source) {
 	const parents, children = 1000, 5
-	p, err := newPlan(reflect.TypeFor[benchOrder](), sqlx.NewDb(nil, "").Mapper, false)
-	if err != nil {
-		b.Fatal(err)
-	}
+	schema := schemaOf[benchOrder](b, SQLite, "orders", true)
 	orders := make([]benchOrder, parents)
 	for i := range orders {
 		orders[i].Items = make([]benchItem, children)
@@ -79,12 +74,12 @@ func benchmarkGraphAssign(b *testing.B, src Source) {
 				orders[i].Items[j].ID, orders[i].Items[j].OrderID = 0, 0
 			}
 		}
-		w, err := newRows(roots, p, "orders", true)
+		w, err := newRows(roots, schema)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if groups := w.groups(); len(groups) != 2 {
-			b.Fatalf("groups = %d; want 2", len(groups))
+		if loads, err := w.loads(); err != nil || len(loads) != 2 {
+			b.Fatalf("loads() = %d of them, %v; want 2", len(loads), err)
 		}
 		if err := w.assign(b.Context(), keys); err != nil {
 			b.Fatal(err)
@@ -95,10 +90,7 @@ func benchmarkGraphAssign(b *testing.B, src Source) {
 
 // BenchmarkManyAssign is what InsertMany does before it writes.
 func BenchmarkManyAssign(b *testing.B) {
-	p, err := newPlan(reflect.TypeFor[benchItem](), sqlx.NewDb(nil, "").Mapper, false)
-	if err != nil {
-		b.Fatal(err)
-	}
+	schema := schemaOf[benchItem](b, SQLite, "order_items", false)
 	src := &ascending{}
 	items := make([]benchItem, 5000)
 	rows, err := manyRows("InsertMany", items)
@@ -110,12 +102,12 @@ func BenchmarkManyAssign(b *testing.B) {
 		for i := range items {
 			items[i].ID = 0
 		}
-		w, err := newRows(rows, p, "order_items", false)
+		w, err := newRows(rows, schema)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if groups := w.groups(); len(groups) != 1 {
-			b.Fatalf("groups = %d; want 1", len(groups))
+		if loads, err := w.loads(); err != nil || len(loads) != 1 {
+			b.Fatalf("loads() = %d of them, %v; want 1", len(loads), err)
 		}
 		if err := w.assign(b.Context(), New(src).keys); err != nil {
 			b.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/coretest"
 	"github.com/snowkey/snowkey/types"
@@ -189,10 +188,7 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 	const seed, graphs = 20260101, 400
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	p, err := newPlan(reflect.TypeFor[rFirm](), sqlx.NewDb(nil, "").Mapper, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := schemaOf[rFirm](t, SQLite, "firms", true)
 	layout := core.Default()
 	layout.ShardBits = 4
 	for n := range graphs {
@@ -212,18 +208,21 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		walk, err := newRows(b, p, "firms", true)
+		walk, err := newRows(b, schema)
 		if err != nil {
 			t.Fatalf("graph %d: newRows() = %v; want nil", n, err)
 		}
-		groups := walk.groups()
+		loads, err := walk.loads()
+		if err != nil {
+			t.Fatalf("graph %d: loads() = %v; want nil", n, err)
+		}
 		if err := walk.assign(context.Background(), New(spreading).keys); err != nil {
 			t.Fatalf("graph %d: assign() = %v; want nil", n, err)
 		}
 		at, keys := map[any]int{}, map[types.Snowflake]bool{}
-		for i, g := range groups {
-			if i > 0 && groups[i-1].name == g.name {
-				t.Errorf("graph %d: %s is in two groups, one after the other", n, g.name)
+		for i, g := range loads {
+			if i > 0 && loads[i-1].name == g.name {
+				t.Errorf("graph %d: %s is in two loads, one after the other", n, g.name)
 			}
 			for _, row := range g.rows {
 				ptr, id := row.Addr().Interface(), *g.plan.id(row)
@@ -237,7 +236,7 @@ func TestRandomGraphsAreOrderedAndLinked(t *testing.T) {
 			}
 		}
 		if len(at) != len(w.tables) {
-			t.Errorf("graph %d: %d rows in groups; want %d", n, len(at), len(w.tables))
+			t.Errorf("graph %d: %d rows in loads; want %d", n, len(at), len(w.tables))
 		}
 		key := func(row any) types.Snowflake {
 			return reflect.ValueOf(row).Elem().FieldByName("ID").Interface().(types.Snowflake)

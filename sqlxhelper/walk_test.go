@@ -224,21 +224,21 @@ func TestRowsThatCannotBeWrittenAreARowErrorAndStayAsTheyAre(t *testing.T) {
 		"NilEmbeddedOfOwner": {rows: &ownedByParent{Owner: &parent{}}, path: "sqlxhelper_test.ownedByParent.Owner", has: "inner is nil"},
 		"FoundThenHeldTwice": {rows: func() any { e := &egg{}; return []*chicken{{Egg: e}, {Laid: []*egg{e}}, {Laid: []*egg{e}}} }(), path: "sqlxhelper_test.chicken[2].Laid[0]", has: "same struct as sqlxhelper_test.chicken[0].Egg"},
 		"CircleOfOne":        {rows: &sale{Customer: invited(1)}, path: "sqlxhelper_test.sale.Customer", has: "InviterID refers to the row itself"},
-		"CircleOfTwo":        {rows: &sale{Customer: invited(2)}, path: "sqlxhelper_test.sale.Customer", has: "InviterID refers to sqlxhelper_test.sale.Customer.Inviter, and that one back to it"},
-		"CircleOfThree":      {rows: []*sale{{CustomerID: 1}, {Customer: &customer{Inviter: invited(3)}}}, path: "sqlxhelper_test.sale[1].Customer.Inviter", has: "InviterID refers to sqlxhelper_test.sale[1].Customer.Inviter.Inviter, and that one, by way of others, back to it"},
-		"CircleOfTables":     {rows: func() any { a := &chicken{}; a.Egg = &egg{Chicken: a}; return []*egg{{Chicken: a}} }(), path: "sqlxhelper_test.egg[0].Chicken", has: "EggID refers to sqlxhelper_test.egg[0].Chicken.Egg, and that one back to it"},
+		"CircleOfTwo":        {rows: &sale{Customer: invited(2)}, path: "sqlxhelper_test.sale.Customer.Inviter", has: "InviterID refers to sqlxhelper_test.sale.Customer, and that one back to it"},
+		"CircleOfThree":      {rows: []*sale{{CustomerID: 1}, {Customer: &customer{Inviter: invited(3)}}}, path: "sqlxhelper_test.sale[1].Customer.Inviter.Inviter.Inviter", has: "InviterID refers to sqlxhelper_test.sale[1].Customer.Inviter, and that one, by way of others, back to it"},
+		"CircleOfTables":     {rows: func() any { a := &chicken{}; a.Egg = &egg{Chicken: a}; return []*egg{{Chicken: a}} }(), path: "sqlxhelper_test.egg[0].Chicken.Egg", has: "ChickenID refers to sqlxhelper_test.egg[0].Chicken, and that one back to it"},
 		"CircleBesideAnotherRow": {rows: func() any {
 			a := mate{By: &mate{}}
 			g := &guild{Mates: []mate{a}}
 			a.By.By = &g.Mates[0]
 			return g
-		}(), path: "sqlxhelper_test.guild.Mates[0]", has: "ByID refers to sqlxhelper_test.guild.Mates[0].By, and that one back to it"},
+		}(), path: "sqlxhelper_test.guild.Mates[0].By", has: "ByID refers to sqlxhelper_test.guild.Mates[0], and that one back to it"},
 		"ChildAndOwner": {rows: func() any {
 			a := &chicken{}
 			e := &egg{Chicken: a}
 			a.Laid, a.Egg = []*egg{e}, e
 			return []*egg{{Chicken: a}}
-		}(), path: "sqlxhelper_test.egg[0].Chicken", has: "EggID refers to"},
+		}(), path: "sqlxhelper_test.egg[0].Chicken.Egg", has: "ChickenID refers to"},
 		"SharedKey":              {rows: func() any { m := &types.Model{}; return []keyless{{m, 1}, {&types.Model{}, 2}, {m, 3}} }(), many: true, path: "sqlxhelper_test.keyless[2]", has: "shares Model.ID with sqlxhelper_test.keyless[0]"},
 		"SharedForeignKey":       {rows: func() any { k := &twigKeys{}; return []*twig{newTwig(k), newTwig(k)} }(), path: "sqlxhelper_test.twig[1].Twigs[0]", has: "shares twigKeys.ParentID with sqlxhelper_test.twig[0].Twigs[0], which refers to another row", is: sqlxhelper.ErrForeignKey},
 		"SharedForeignKeyOfRoot": {rows: func() any { k := &twigKeys{}; r := newTwig(k); r.twigKeys = k; return r }(), path: "sqlxhelper_test.twig", has: "shares twigKeys.ParentID with sqlxhelper_test.twig.Twigs[0], which refers to another row", is: sqlxhelper.ErrForeignKey},
@@ -604,7 +604,7 @@ func TestRowsOfOneTableAreWrittenAfterThoseToWhichTheyBelong(t *testing.T) {
 	a, b, c := &customer{}, &customer{}, &customer{}
 	a.Inviter, b.Inviter = b, c
 	mock.ExpectExec("INSERT INTO `customers` (`id`, `inviter_id`) VALUES (?, ?), (?, ?), (?, ?), (?, ?)").
-		WithArgs(3, nil, 4, nil, 2, 3, 1, 2).WillReturnResult(done(4))
+		WithArgs(3, nil, 2, 3, 1, 2, 4, nil).WillReturnResult(done(4))
 	if err := newHelper(sqlxhelper.MySQL).InsertGraph(ctx, db, "customers", []*customer{a, b, c, {}}); err != nil {
 		t.Errorf("InsertGraph() = %v; want nil", err)
 	}

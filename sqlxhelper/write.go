@@ -2,11 +2,9 @@ package sqlxhelper
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
@@ -15,127 +13,114 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A writer writes the rows of one call.
+// A writer writes the rows of one call, whose keys are set. It does not change.
 type writer struct {
-	dialect  *traits
-	cancels  outcome.Cancels
-	config   *config
-	all      *rows
-	loads    []load
-	replaced []replacedKey // by resolve
-	readings []reading     // of Returning
-	memory   *memory       // of the Helper; nil: none
+	*rows
+	conn   conn
+	loads  []load // at least one
+	config *config
+	memory *memory
 	// fullChunk is shared by the chunks of one InsertSeq; nil in other calls.
 	fullChunk *fullChunk
-	tables    map[string]*pgtext.Table // read by describe
-	done      int                      // rows that were sent
-	stale     bool                     // a look-up failed on a stale plan, see write
 }
 
-// A load is a group on its way into its table.
-type load struct {
-	group
-	head     string // INSERT INTO table (columns)
-	tail     string // what follows the values: ON CONFLICT …, or nothing
-	assigned int    // a row whose key the call assigns, or -1
-	fresh    []bool // of an upsert, by row: the call assigns the key, and no stored row has another
-	affected int64  // of all statements together
-}
-
-// newWriter prepares everything that can fail without a database, before keys are assigned.
-func newWriter(d *traits, c *config, r *rows) (*writer, error) {
-	w := &writer{dialect: d, config: c, all: r}
-	for _, l := range r.links {
-		if r.table(l.from).upsert != nil && r.table(l.to).upsert != nil {
-			return nil, refuse(r.path(l.from), nil, "it refers to %s in the same table, and so would have to be sent before it is known which stored row that is", r.path(l.to))
-		}
-	}
-	for _, g := range r.groups() {
-		l := load{group: g, assigned: len(g.rows) - 1}
-		for l.assigned >= 0 && *l.plan.id(l.rows[l.assigned]) != 0 {
-			l.assigned--
-		}
-		var err error
-		if l.head, err = d.insertHead(l.name, l.columns); err != nil {
-			return nil, err
-		}
-		if l.upsert != nil {
-			l.tail = l.upsert.tail
-			l.fresh = make([]bool, len(l.rows))
-			for i, row := range l.rows {
-				l.fresh[i] = *l.plan.id(row) == 0
-			}
-		}
-		w.loads = append(w.loads, l)
-	}
-	return w, nil
+// An attempt is one attempt to write all rows.
+type attempt struct {
+	*writer
+	described map[string]*pgtext.Table  // by the name of the table
+	done      int                       // rows that were sent
+	replaced  []replacedKey             // by resolve
+	inserted  map[*load]types.Snowflake // by resolve, see note
+	readings  []reading                 // of Returning
+	stale     bool                      // a look-up failed on a stale plan, or a table was altered
 }
 
 // errSeveral says that the rows need more than one statement where only one was allowed.
 // Nothing was sent.
 var errSeveral = errors.New("several statements")
 
+// stalePlans is how many attempts a call makes per load. A load has three or four texts of look-ups
+// as a rule, and each may fail once on each connection.
+const stalePlans = 8
+
 // write sends all rows. After an error nothing is stored, and keys that an upsert has changed
 // in memory are restored.
-func (w *writer) write(ctx context.Context, c conn) error {
+//
+// It sends them again after a look-up has failed because a table has changed since pgx prepared the
+// look-up on this connection. Everything that was sent is undone then, and pgx prepares that
+// look-up anew; others that were prepared before, here and on other connections, fail once each.
+func (w *writer) write(ctx context.Context) error {
+	for n := 1; ; n++ {
+		a := &attempt{writer: w}
+		err := a.run(ctx)
+		if err == nil {
+			return nil
+		}
+		if !a.stale || n > stalePlans*len(w.loads) || errors.Is(err, ErrTxBroken) || ctx.Err() != nil {
+			return dialect.ExplainPooler(outcome.WithCause(ctx, err))
+		}
+	}
+}
+
+// run makes the attempt.
+func (a *attempt) run(ctx context.Context) error {
 	written := false
 	defer func() {
 		if !written { // also after a panic
-			w.restoreKeys()
+			a.restoreKeys()
 		}
 	}()
-	if err := w.retryStale(ctx, func() error { return w.transact(ctx, c) }); err != nil {
-		return dialect.ExplainPooler(outcome.WithCause(ctx, err))
+	err := a.send(ctx)
+	if pgtext.Altered(err) {
+		a.stale = true
+		err = fmt.Errorf("%w: %w", ErrTableChanged, err)
+	}
+	for name, t := range a.described {
+		a.memory.learn(name, t, err)
+	}
+	if err != nil {
+		return err
 	}
 	written = true
-	if w.readings != nil {
-		w.fill()
+	if a.readings != nil {
+		a.fill()
+	}
+	if a.conn.pool == nil {
+		if r := recordOf(a.conn.db); r != nil {
+			a.note(r)
+		}
 	}
 	return nil
 }
 
-// transact sends all rows under a savepoint or in a transaction.
-func (w *writer) transact(ctx context.Context, c conn) error {
-	err := w.send(ctx, c)
-	if pgtext.Altered(err) {
-		w.stale = true
-		return fmt.Errorf("%w: %w", ErrTableChanged, err)
-	}
-	return err
-}
-
-func (w *writer) send(ctx context.Context, c conn) error {
-	describe := w.dialect.Arrays
+// send sends all rows under a savepoint or in a transaction, or as a statement that needs neither.
+func (a *attempt) send(ctx context.Context) error {
+	c := &a.conn
 	if c.pool == nil {
 		return inSavepoint(ctx, c.db, c.cancels, savepointName, func() error {
-			if describe {
-				w.describe(ctx, c)
+			if a.dialect.Arrays {
+				a.describe(ctx)
 			}
-			if err := w.identify(ctx, c); err != nil {
+			if err := a.identify(ctx); err != nil {
 				return err
 			}
-			return w.insertAll(ctx, session{c.db, true, w.cancels})
+			return a.insertAll(ctx, session{c.db, true, c.cancels})
 		})
 	}
-	if describe {
-		w.describe(ctx, c)
+	if a.dialect.Arrays {
+		a.describe(ctx)
 	}
-	if w.sendsAlone(c) {
-		if err := w.insertAll(ctx, session{&single{w, c}, false, outcome.CancelsAll}); !errors.Is(err, errSeveral) {
+	if a.sendsAlone() {
+		if err := a.insertAll(ctx, session{&single{a.writer}, false, outcome.CancelsAll}); !errors.Is(err, errSeveral) {
 			return err
 		}
 	}
-	t := outcome.Transaction{Database: w.database(c), Note: w.note}
-	_, err := t.Run(ctx, withTx(func(tx *sqlx.Tx) error { return w.insertAll(ctx, session{tx, true, w.cancels}) }))
-	if l := &w.loads[0]; outcome.AtCommit(err) {
+	t := outcome.Transaction{Database: c.database(a.config.partial), Note: a.note}
+	_, err := t.Run(ctx, withTx(func(tx *sqlx.Tx) error { return a.insertAll(ctx, session{tx, true, c.cancels}) }))
+	if l := &a.loads[0]; err != nil && outcome.AtCommit(err) {
 		return &InsertError{Table: l.name, Last: len(l.rows) - 1, Rows: len(l.rows), Row: -1, Err: err}
 	}
 	return err
-}
-
-// database returns the pool of c as package outcome uses it.
-func (w *writer) database(c conn) *outcome.Database {
-	return database(c.pool, w.dialect, c.cancels, w.config.partial)
 }
 
 // identify notes the ID of the transaction of an InTx or InsertSeq before a Helper writes in it
@@ -144,9 +129,9 @@ func (w *writer) database(c conn) *outcome.Database {
 //
 // A transaction that a call of a Helper begins for itself is not identified: it is never run
 // again, so that rows which may be hidden cost an ErrCommitUnknown and nothing else.
-func (w *writer) identify(ctx context.Context, c conn) error {
-	r := recordOf(c.db)
-	if !w.dialect.Identifies || w.memory == nil || w.memory.anonymous.Load() || !r.Unidentified() {
+func (w *writer) identify(ctx context.Context) error {
+	c, r := w.conn, recordOf(w.conn.db)
+	if !w.dialect.Identifies || w.memory.anonymous.Load() || !r.Unidentified() {
 		return nil
 	}
 	x, err := outcome.Call(ctx, c.cancels, func() (outcome.Xact, error) { return outcome.Identify(ctx, c.db) }, nil)
@@ -167,17 +152,17 @@ func (w *writer) identify(ctx context.Context, c conn) error {
 // more round trips. They may not
 //
 //   - on SQLite, which has no round trips, and whose statements are not always all or nothing,
-//     see traits.partial;
+//     see KeepsRows;
 //   - if stored rows are read afterwards, which have to be as the statement left them;
 //   - if a COMMIT proves nothing, because its errors must be told from the statement's;
 //   - if the caller has set the key of each row and a pool of the program's own may send the
 //     statement twice: a duplicate key could then be the row's own, see single.
-func (w *writer) sendsAlone(c conn) bool {
-	looks := func(l load) bool { return l.upsert != nil || l.read != nil }
-	if len(w.loads) != 1 || looks(w.loads[0]) || w.dialect.partial || w.config.partial {
+func (w *writer) sendsAlone() bool {
+	l := &w.loads[0]
+	if len(w.loads) > 1 || l.upsert != nil || l.read != nil || w.dialect.KeepsRows || w.config.partial {
 		return false
 	}
-	return w.loads[0].assigned >= 0 || w.dialect.badIsUnsent || sendsOnce(c.db)
+	return l.assigned >= 0 || w.dialect.BadIsUnsent || sendsOnce(w.conn.db)
 }
 
 // A statementer is the part of a [DB] that a writer needs.
@@ -196,22 +181,24 @@ type session struct {
 }
 
 // insertAll writes load by load.
-func (w *writer) insertAll(ctx context.Context, s session) error {
-	w.done = 0
-	for i := range w.loads {
-		l := &w.loads[i]
-		err := w.insertLoad(ctx, s, l)
-		if l.upsert != nil {
-			err = w.resolve(ctx, s, l, err)
-		}
+func (a *attempt) insertAll(ctx context.Context, s session) error {
+	a.done = 0
+	for i := range a.loads {
+		l := &a.loads[i]
+		affected, err := a.insertLoad(ctx, s, l)
 		if err != nil {
-			return err
+			return l.upsert.explained(err)
+		}
+		if l.upsert != nil {
+			if err := a.resolve(ctx, s, l, affected); err != nil {
+				return err
+			}
 		}
 	}
 	// Last, because triggers on one table may change another.
-	for i := range w.loads {
-		if l := &w.loads[i]; l.read != nil {
-			if err := w.read(ctx, s, l); err != nil {
+	for i := range a.loads {
+		if l := &a.loads[i]; l.read != nil {
+			if err := a.read(ctx, s, l); err != nil {
 				return err
 			}
 		}
@@ -219,11 +206,11 @@ func (w *writer) insertAll(ctx context.Context, s session) error {
 	return nil
 }
 
-// A way is how rows of a load get to the database. All ways store the same: package pgtext
-// writes a value only if its text is stored as its argument would be.
-type way interface {
+// A sender sends rows of a load to the database in one of several forms. All store the same:
+// package pgtext writes a value only if its text is stored as its argument would be.
+type sender interface {
 	// take collects the rows of the next statement, from first on. It returns their number, or
-	// 0 if this way cannot carry the first of them.
+	// 0 if this sender cannot carry the first of them.
 	take(first int) (int, error)
 	// send sends the rows that were taken, and returns their number.
 	send(ctx context.Context, s session) (int, driver.Result, error)
@@ -232,85 +219,80 @@ type way interface {
 	check(ctx context.Context, s session, err error) error
 }
 
-// insertLoad writes the rows of a load. It checks ctx before every statement.
-func (w *writer) insertLoad(ctx context.Context, s session, l *load) error {
-	var ways []way
-	if w.dialect.Arrays && len(l.rows) >= pgtext.ManyRows {
-		var err error
-		if ways, err = w.bulk(s, l); err != nil {
-			return err
+// insertLoad writes the rows of a load, and returns the count of the database. It checks ctx before
+// every statement.
+func (a *attempt) insertLoad(ctx context.Context, s session, l *load) (affected int64, err error) {
+	var senders []sender
+	if a.dialect.Arrays && len(l.rows) >= pgtext.ManyRows {
+		if senders, err = a.bulk(s, l); err != nil {
+			return 0, err
 		}
 	}
-	byValues := &values{writer: w, load: l, fullChunk: w.fullChunk}
+	byValues := &values{attempt: a, load: l, fullChunk: a.fullChunk}
 	if byValues.fullChunk == nil {
 		byValues.fullChunk = &fullChunk{}
 		defer byValues.close()
 	}
-	ways = append(ways, byValues)
+	senders = append(senders, byValues)
 	for first := 0; first < len(l.rows); {
 		if err := ctx.Err(); err != nil {
-			return w.sent(l, first, len(l.rows)-first, nil, err)
+			return 0, a.located(l, first, len(l.rows)-first, err)
 		}
-		n, err := ways[0].take(first)
+		n, err := senders[0].take(first)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if n == 0 || !s.inTx && n < len(l.rows) {
-			if ways = ways[1:]; len(ways) == 0 {
-				return errSeveral
+			if senders = senders[1:]; len(senders) == 0 {
+				return 0, errSeveral
 			}
 			continue
 		}
-		n, result, err := ways[0].send(ctx, s)
-		if err := ways[0].check(ctx, s, w.sent(l, first, n, result, err)); err != nil {
-			return err
+		n, result, err := senders[0].send(ctx, s)
+		count, err := a.sent(l, first, n, result, err)
+		if err := senders[0].check(ctx, s, err); err != nil {
+			return 0, err
 		}
+		affected += count
 		first += n
 	}
-	return nil
+	return affected, nil
 }
 
 // sent checks and counts what a statement has done with n rows of l, from first on.
-func (w *writer) sent(l *load, first, n int, result sql.Result, err error) error {
-	var affected int64
+func (a *attempt) sent(l *load, first, n int, result driver.Result, err error) (affected int64, _ error) {
 	if err == nil {
 		affected, err = result.RowsAffected()
 	}
 	if err != nil {
-		return w.located(l, first, n, err)
+		return 0, a.located(l, first, n, err)
 	}
-	l.affected += affected
 	if l.upsert == nil && affected != int64(n) {
-		return &CountError{Table: l.name, Rows: int64(n), Affected: affected}
+		return 0, &CountError{Table: l.name, Rows: int64(n), Affected: affected}
 	}
-	w.done += n
-	if w.config.progress != nil {
-		w.config.progress(w.done, len(w.all.structs))
+	a.done += n
+	if a.config.progress != nil {
+		a.config.progress(a.done, len(a.structs))
 	}
-	return nil
+	return affected, nil
 }
 
-// note adds what a successful call has stored to the record of a transaction.
-func (w *writer) note(r *outcome.Record) {
-	for i := range w.loads {
-		if l := &w.loads[i]; len(l.rows) > 0 {
-			r.Add(l.place(w.dialect), l.inserted())
+// note adds to the record of a transaction, for each load, the key of the last row that was not
+// stored before. After an upsert that is a row which still has the key that the call has assigned.
+func (a *attempt) note(r *outcome.Record) {
+	for i := range a.loads {
+		l := &a.loads[i]
+		last, resolved := a.inserted[l]
+		for j := len(l.rows) - 1; j >= 0 && last == 0 && !resolved; j-- {
+			if l.upsert == nil || l.fresh[j] {
+				last = *l.plan.id(l.rows[j])
+			}
 		}
+		r.Add(l.place(a.dialect), last)
 	}
 }
 
 // place returns where the keys of l are stored.
 func (l *load) place(d *traits) outcome.Place {
-	return outcome.Place{Dialect: d.Dialect, Table: l.name, Column: l.plan.columns[l.plan.key].name}
-}
-
-// inserted returns the key of the last row that was not stored before the call, or 0. After an
-// upsert that is a row which still has the key that the call has assigned.
-func (l *load) inserted() types.Snowflake {
-	for i, row := range slices.Backward(l.rows) {
-		if l.upsert == nil || l.fresh[i] {
-			return *l.plan.id(row)
-		}
-	}
-	return 0
+	return outcome.Place{Dialect: d.Dialect, Table: l.name, Column: l.key.name}
 }

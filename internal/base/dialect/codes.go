@@ -58,6 +58,7 @@ const (
 	sqliteConstraint       = 19
 	sqliteMismatch         = 20
 	sqliteLockedShared     = 6 | 1<<8  // SQLITE_LOCKED_SHAREDCACHE
+	sqliteNoParent         = 19 | 3<<8 // SQLITE_CONSTRAINT_FOREIGNKEY
 	sqliteDuplicateKey     = 19 | 6<<8 // SQLITE_CONSTRAINT_PRIMARYKEY
 	sqliteDuplicateInIndex = 19 | 8<<8 // SQLITE_CONSTRAINT_UNIQUE
 )

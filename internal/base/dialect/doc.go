@@ -34,14 +34,12 @@
 //   - core/serial/sqlserial/table.go, core/serial/sqlserial/next.go,
 //     core/serial/sqlserial/counter.go: the tables, how a statement returns the number that it took,
 //     whether a number out of range is stored as another
-//   - sqlxhelper/dialect.go: names of drivers, whether to prepare, and other traits
-//   - internal/base/readback/database.go: how the rows that an upsert met are found
-//   - sqlxhelper/intx.go, sqlxhelper/conn.go: what a driver does when the server is silent or a
+//   - sqlxhelper/dialect.go: names of drivers, and what they do when the server is silent or a
 //     connection ends
-//   - internal/base/outcome/database.go, internal/base/outcome/settle.go,
-//     internal/base/outcome/record.go, internal/base/outcome/open.go: which commits wait for a
-//     standby, how a server shows whether a transaction is committed, over or open, whether it can be
-//     asked before the COMMIT
+//   - internal/base/readback/database.go: how the rows that an upsert met are found
+//   - internal/base/outcome/settle.go, internal/base/outcome/record.go,
+//     internal/base/outcome/open.go: how a server shows whether a transaction is committed, over or
+//     open, whether it can be asked before the COMMIT
 //   - gormplugin/dialect.go: GORM's names of the databases, and what upserts do and report;
 //     gormplugin/schemacheck has a file per database
 //   - gormplugin/schemacheck/dialect.go: the queries and statements of schemacheck

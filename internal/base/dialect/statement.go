@@ -17,6 +17,11 @@ func DuplicateKey(err error) bool {
 	})
 }
 
+// NoParent reports whether SQLite says that a row refers to one that is not there.
+func NoParent(err error) bool {
+	return said(err, func(a Answer) bool { return a.Code == sqliteNoParent })
+}
+
 // Exists reports whether a table or schema could not be created because it exists.
 func Exists(err error) bool {
 	return saidIn(err, func(a Answer, e error) bool {

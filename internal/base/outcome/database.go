@@ -68,11 +68,7 @@ func (d *Database) rollback(ctx context.Context, tx Tx, err error) error {
 	return Do(longer, 0, tx.Rollback)
 }
 
-// waitsForStandby reports whether a commit of d may wait for a synchronous standby, see package
-// standby.
-func waitsForStandby(d dialect.Dialect) bool { return d == dialect.PostgreSQL }
-
 // Cut reports whether the wait of a commit of d, which took so long, may have been cut off.
 func Cut(ctx context.Context, d dialect.Dialect, took time.Duration) bool {
-	return waitsForStandby(d) && standby.Cut(ctx, took)
+	return dialect.TraitsOf(d).Standby && standby.Cut(ctx, took)
 }

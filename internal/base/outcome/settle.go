@@ -205,7 +205,7 @@ func (d Pending) look(ctx context.Context) (s Look, err error) {
 		}
 		switch {
 		case err == nil:
-			if waitsForStandby(p.Dialect) {
+			if dialect.TraitsOf(p.Dialect).Standby {
 				err = standby.Ensure(ctx, tx)
 			}
 			return Look{Found: err == nil}, err

@@ -102,7 +102,14 @@ func IsNil(value any) bool {
 // Take sets all of ids to new keys, or none. It returns the error of the source as it is, or a
 // [*KeyError].
 func (s *Supply) Take(ctx context.Context, ids []types.Snowflake) error {
-	err := s.take(ctx, ids)
+	var err error
+	if f, ok := s.src.(filler); ok {
+		err = f.Fill(ctx, ids)
+	} else {
+		for i := 0; i < len(ids) && err == nil; i++ {
+			ids[i], err = s.src.Next(ctx)
+		}
+	}
 	for i := 0; i < len(ids) && err == nil; i++ {
 		if id := ids[i]; id <= 0 || id > s.limit {
 			err = &KeyError{Key: id, At: i + 1, Of: len(ids)}
@@ -112,20 +119,6 @@ func (s *Supply) Take(ctx context.Context, ids []types.Snowflake) error {
 		clear(ids)
 	}
 	return err
-}
-
-func (s *Supply) take(ctx context.Context, ids []types.Snowflake) error {
-	if f, ok := s.src.(filler); ok {
-		return f.Fill(ctx, ids)
-	}
-	for i := range ids {
-		id, err := s.src.Next(ctx)
-		if err != nil {
-			return err
-		}
-		ids[i] = id
-	}
-	return nil
 }
 
 // Count returns how many keys n is, in words.
