@@ -181,6 +181,20 @@ const defaultCopyRows = 2000
 // On a pool such a call runs in a transaction of its own. If the Copier's driver is not the
 // database's, the calls that need it fail. After the COPY the types of the columns are read
 // once more; if they have changed, the error matches [ErrTableChanged].
+//
+// # Which rows go by VALUES
+//
+// Without COPY, more than 10 rows go by unnest. Neither carries a row that some drivers encode
+// differently, nor the rows after it: integers in text and float columns, bytes in json and text
+// columns, times outside UTC in columns without time zone, values out of range, types with a
+// String method and those of pgtype, and types other than basic types, a time, []byte, pointers
+// to these, a driver.Valuer that returns one, and any.
+//
+// All rows go by VALUES if a column is an array, a range, a domain, a composite type, a box or
+// generated; if its type has a length, such as bit(3), other than character types, numeric and
+// timestamps; if the table has rules, or is a view or a foreign table; or if the session has
+// array_nulls off. A table with row level security gets no COPY, and neither does a session whose
+// client_encoding is not UTF8.
 func WithCopy(c Copier, minRows int) Option {
 	if minRows <= 0 {
 		minRows = defaultCopyRows

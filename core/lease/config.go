@@ -75,7 +75,7 @@ type Config struct {
 	MaxClockSkew time.Duration
 
 	// LossGuard protects against a store that forgets what it has acknowledged: see the
-	// package comment, and docs/leases.md. It is how far apart the clocks of the
+	// package comment, and docs/evidence.md. It is how far apart the clocks of the
 	// store and of all processes may ever be. Uniqueness then depends on that condition.
 	// 10 ms to a quarter of Window. As 0 is the default, a negative value turns
 	// it off, where for AcquireWait it means no limit. IDs begin up to 10 s and

@@ -39,7 +39,7 @@
 // the store's clock; a renewal does so every quarter of a window. Only when the store has
 // confirmed the new R does the generator issue IDs before it, and it checks each ID itself. Since
 // every lease begins at or after the R that it found, the ranges of two leases never overlap.
-// docs/leases.md has the proof, and package leasestore the steps.
+// docs/evidence.md has the proof, and package leasestore the steps.
 //
 // With the loss guard a lease begins 10 s and Config.LossGuard ahead of the clock, beyond
 // everything that a lost write can have reserved, and its first ID waits for a little more than
