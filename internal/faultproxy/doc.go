@@ -11,8 +11,9 @@
 //
 // The proxy reads the messages of PostgreSQL's protocol 3 and of MySQL's protocol, and
 // changes none. It does not understand TLS or compression, so clients need
-// sslmode=disable or tls=false. A stream that it cannot read fails the test.
+// sslmode=disable or tls=false. A stream that it cannot read fails the test. Of other protocols,
+// such as that of Redis, it passes what arrives in one piece.
 //
-// A fault hits one connection once. Others pass untouched, among them the new ones that
-// a client opens after the fault.
+// A fault hits one connection once, unless Again is set. Others pass untouched, among them the
+// new ones that a client opens after the fault, except after Silence.
 package faultproxy

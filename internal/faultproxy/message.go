@@ -30,6 +30,8 @@ type Message struct {
 	// Text is the SQL of a request, also of those that name a prepared statement. In an
 	// answer it is the command tag, the error code or the transaction status.
 	Text string
+	// Raw are its bytes. Proxy.Messages leaves them out.
+	Raw string
 }
 
 func (m Message) String() string {
@@ -43,6 +45,50 @@ func (m Message) String() string {
 func Saying(from Side, text string) func(Message) bool {
 	text = strings.ToLower(text)
 	return func(m Message) bool { return m.From == from && strings.Contains(strings.ToLower(m.Text), text) }
+}
+
+// Sending matches messages that have text among their bytes, in any case: a value that is bound too.
+func Sending(from Side, text string) func(Message) bool {
+	text = strings.ToLower(text)
+	return func(m Message) bool { return m.From == from && strings.Contains(strings.ToLower(m.Raw), text) }
+}
+
+// Running matches the message that runs a statement with text in it, in any case, and not the one that
+// prepares it.
+func Running(text string) func(Message) bool {
+	says := Saying(Client, text)
+	return func(m Message) bool {
+		switch m.Name {
+		case "Query", "Execute", "COM_QUERY", "COM_STMT_EXECUTE":
+			return says(m)
+		}
+		return false
+	}
+}
+
+// AnswerTo matches the first answer to each message that on matches. It is for one Fault.
+func AnswerTo(on func(Message) bool) func(Message) bool {
+	asked := map[int]bool{} // by connection
+	return func(m Message) bool {
+		if m.From == Server {
+			defer delete(asked, m.Conn)
+			return asked[m.Conn]
+		}
+		asked[m.Conn] = asked[m.Conn] || on(m)
+		return false
+	}
+}
+
+// Trips returns how many round trips messages took: how often a server answered what was sent before.
+func Trips(messages []Message) (n int) {
+	asks := map[int]bool{} // by connection
+	for _, m := range messages {
+		if m.From == Server && asks[m.Conn] {
+			n++
+		}
+		asks[m.Conn] = m.From == Client
+	}
+	return n
 }
 
 // From matches all messages of one side.
@@ -72,7 +118,20 @@ var (
 	PostgreSQL = Protocol{func() parser { return newPostgres() }}
 	// MySQL is the protocol of MySQL and MariaDB.
 	MySQL = Protocol{func() parser { return newMySQL() }}
+	// Pieces is any other protocol in which a client waits for an answer before it sends more. A
+	// message is what arrives in one piece.
+	Pieces = Protocol{func() parser { return pieces{} }}
 )
+
+type pieces struct{}
+
+func (pieces) read(from Side, r *bufio.Reader) (Message, []byte, error) {
+	if _, err := r.Peek(1); err != nil {
+		return Message{}, nil, err
+	}
+	raw, err := more(nil, r, r.Buffered())
+	return Message{From: from, Name: "Piece"}, raw, err
+}
 
 // A parser reads the messages of one connection. Each side is read by one goroutine.
 type parser interface {

@@ -37,10 +37,14 @@ const (
 	// Swallow passes neither this message nor any other of its side, nor that the side
 	// has closed the connection. It stays open, and no answer ever comes.
 	Swallow
+
+	// Silence passes the message, and then no answer of any connection. New connections
+	// are accepted, and reach nobody.
+	Silence
 )
 
 func (a Action) String() string {
-	return [...]string{"pass", "cut before", "cut after", "late", "delay", "swallow"}[a]
+	return [...]string{"pass", "cut before", "cut after", "late", "delay", "swallow", "silence"}[a]
 }
 
 // A Fault is what happens to one message.
@@ -51,6 +55,11 @@ type Fault struct {
 	Do Action
 	// For is how long Late and Delay hold the message. 0 means until Release.
 	For time.Duration
+	// Until, if not nil, ends that earlier: with the first message of another connection for
+	// which it returns true.
+	Until func(Message) bool
+	// Again is set for a fault that hits every message for which On returns true.
+	Again bool
 }
 
 // A Proxy passes messages between clients and a server. It is safe for concurrent use.
@@ -59,10 +68,17 @@ type Proxy struct {
 	server   string
 	listener net.Listener
 	wg       sync.WaitGroup
-	done     chan struct{} // closed when the test ends
+	stop     func()        // what Stop does, once
+	done     chan struct{} // closed by Stop
+	silence  func()        // closes silent, once
+	silent   chan struct{} // closed when no answer passes any more
+
+	// dropsCancels is set by DropCancels.
+	dropsCancels atomic.Bool
 
 	mu     sync.Mutex // guards what follows
 	opened int
+	unmet  []net.Conn // accepted since the silence
 	conns  map[*conn]struct{}
 	fault  *Fault // nil if there is none, or it has hit
 	hit    chan struct{}
@@ -78,14 +94,20 @@ func Start(t testing.TB, protocol Protocol, address string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{protocol: protocol, server: address, listener: listener, done: make(chan struct{}), conns: map[*conn]struct{}{}}
-	p.wg.Go(p.accept)
-	t.Cleanup(func() {
+	p := &Proxy{
+		protocol: protocol, server: address, listener: listener, done: make(chan struct{}), silent: make(chan struct{}),
+		conns: map[*conn]struct{}{},
+	}
+	p.silence = sync.OnceFunc(func() { close(p.silent) })
+	p.stop = sync.OnceFunc(func() {
 		_ = listener.Close()
 		close(p.done)
 		p.mu.Lock()
 		for c := range p.conns {
 			c.close()
+		}
+		for _, c := range p.unmet {
+			_ = c.Close()
 		}
 		err := p.failed
 		p.mu.Unlock()
@@ -94,7 +116,31 @@ func Start(t testing.TB, protocol Protocol, address string) *Proxy {
 			t.Error(err)
 		}
 	})
+	p.wg.Go(p.accept)
+	t.Cleanup(p.Stop)
 	return p
+}
+
+// Stop ends the proxy before the test does, for a client that waits for answers when it is closed.
+func (p *Proxy) Stop() { p.stop() }
+
+// Silence is the action of that name, without a message.
+func (p *Proxy) Silence() { p.silence() }
+
+// Silent returns a channel that is closed when the proxy falls silent.
+func (p *Proxy) Silent() <-chan struct{} { return p.silent }
+
+// DropCancels loses the requests of PostgreSQL that cancel a statement. pgx sends one for a
+// connection that breaks, and it would meet a COMMIT that arrives at the same moment.
+func (p *Proxy) DropCancels() { p.dropsCancels.Store(true) }
+
+func (p *Proxy) isSilent() bool {
+	select {
+	case <-p.silent:
+		return true
+	default:
+		return false
+	}
 }
 
 // Addr returns the host:port for clients.
@@ -156,6 +202,12 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
+		if p.isSilent() {
+			p.mu.Lock()
+			p.unmet = append(p.unmet, client)
+			p.mu.Unlock()
+			continue
+		}
 		server, err := new(net.Dialer).Dial("tcp", p.server)
 		if err != nil {
 			_ = client.Close()
@@ -184,18 +236,35 @@ func (p *Proxy) accept() {
 	}
 }
 
+// most is how much is read at once.
+const most = 1 << 16
+
 // meet notes a message, and returns what becomes of it.
 func (p *Proxy) meet(c *conn, m *Message) (Action, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.Conn = c.number
-	p.seen = append(p.seen, *m)
+	seen := *m
+	seen.Raw = ""
+	p.seen = append(p.seen, seen)
+	for other := range p.conns {
+		if other != c && other.until != nil && other.until(*m) {
+			other.until = nil
+			other.letGo()
+		}
+	}
 	f := p.fault
 	if f == nil || !f.On(*m) {
 		return pass, 0
 	}
-	p.fault, c.hit = nil, true
-	close(p.hit)
+	if !f.Again {
+		p.fault = nil
+	}
+	if c.hit = true; p.hit != nil {
+		close(p.hit)
+		p.hit = nil
+	}
+	c.until = f.Until
 	return f.Do, f.For
 }
 
@@ -221,9 +290,10 @@ type conn struct {
 	mute atomic.Bool // what the server sends is dropped
 
 	once     sync.Once
-	released chan struct{} // closed by letGo
-	over     chan struct{} // closed when the server has ended the connection
-	hit      bool          // guarded by the Proxy's mu
+	released chan struct{}      // closed by letGo
+	over     chan struct{}      // closed when the server has ended the connection
+	hit      bool               // guarded by the Proxy's mu
+	until    func(Message) bool // of its fault, guarded by the Proxy's mu
 }
 
 func (c *conn) close() { _, _ = c.client.Close(), c.server.Close() }
@@ -252,7 +322,7 @@ func (c *conn) hold(d time.Duration) {
 
 func (c *conn) passRequests() {
 	defer func() { _ = c.server.CloseWrite() }()
-	r := bufio.NewReader(c.client)
+	r := bufio.NewReaderSize(c.client, most)
 	for {
 		m, raw, err := c.parser.read(Client, r)
 		if err != nil {
@@ -262,6 +332,10 @@ func (c *conn) passRequests() {
 		if c.deaf.Load() {
 			continue
 		}
+		if m.Name == "CancelRequest" && c.proxy.dropsCancels.Load() {
+			return
+		}
+		m.Raw = string(raw)
 		action, d := c.proxy.meet(c, &m)
 		switch action {
 		case CutBefore:
@@ -280,6 +354,8 @@ func (c *conn) passRequests() {
 		case Swallow:
 			c.hold(0)
 			return
+		case Silence:
+			c.proxy.Silence()
 		}
 		if _, err := c.server.Write(raw); err != nil {
 			return
@@ -296,16 +372,17 @@ func (c *conn) cut() {
 
 func (c *conn) passAnswers() {
 	swallows := false
-	r := bufio.NewReader(c.server)
+	r := bufio.NewReaderSize(c.server, most)
 	for {
 		m, raw, err := c.parser.read(Server, r)
 		if err != nil {
 			c.proxy.ended(err)
 			break
 		}
-		if c.mute.Load() {
+		if c.mute.Load() || c.proxy.isSilent() {
 			continue
 		}
+		m.Raw = string(raw)
 		action, d := c.proxy.meet(c, &m)
 		switch action {
 		case CutBefore, Late:
@@ -328,6 +405,9 @@ func (c *conn) passAnswers() {
 		}
 		if _, err := c.client.Write(raw); err != nil {
 			c.mute.Store(true)
+		}
+		if action == Silence {
+			c.proxy.Silence()
 		}
 	}
 	close(c.over)

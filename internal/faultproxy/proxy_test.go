@@ -66,6 +66,12 @@ func (p *peer) change(f func()) {
 	p.changed <- struct{}{}
 }
 
+func (p *peer) texts() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.asked)
+}
+
 // until waits until the peer has been asked that, on so many open connections.
 func (p *peer) until(t *testing.T, open int, asked ...string) {
 	t.Helper()
@@ -277,6 +283,100 @@ func TestOtherConnectionsPassUntouchedAndTheFaultHitsOnce(t *testing.T) {
 	other.wantHears("CommandComplete commit", "ReadyForQuery I")
 	release(t, proxy)
 	server.until(t, 1, "one", "commit")
+}
+
+func TestAfterASilenceRequestsArriveAndNobodyIsAnswered(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: Silence})
+	u.ask("two")
+	u.wantHears("nothing")
+	server.until(t, 1, "one", "commit", "two")
+	select {
+	case <-proxy.Silent():
+	default:
+		t.Error("Silent() is open after a silence; want it closed")
+	}
+	other := connect(t, proxy)
+	other.ask("three")
+	other.wantHears("nothing")
+	proxy.Stop()
+	u.wantHears("end")
+	server.until(t, 0, "one", "commit", "two")
+}
+
+func TestLateRequestArrivesWithAMessageOfAnotherConnection(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: Late, Until: Sending(Client, "Look")})
+	u.wantHears("end")
+	other := connect(t, proxy)
+	other.ask("no such word")
+	other.wantHears("CommandComplete no such word", "ReadyForQuery I")
+	server.until(t, 2, "one", "no such word")
+	other.ask("look")
+	other.wantHears("CommandComplete look", "ReadyForQuery I")
+	u.conn.Close()
+	for len(server.texts()) < 4 {
+		<-server.changed
+	}
+	if got := server.texts(); !slices.Contains(got, "commit") {
+		t.Errorf("the server was asked %q; want the late COMMIT too", got)
+	}
+}
+
+func TestAFaultThatIsSetForAllHitsAgain(t *testing.T) {
+	server, proxy, u := arm(t, Fault{On: AnswerTo(Running("COMMIT")), Do: CutBefore, Again: true})
+	u.wantHears("end")
+	other := connect(t, proxy)
+	other.ask("two")
+	other.wantHears("CommandComplete two", "ReadyForQuery I")
+	other.ask("commit")
+	other.wantHears("end")
+	release(t, proxy)
+	server.until(t, 0, "one", "commit", "two", "commit")
+}
+
+func TestRequestsToCancelAreDropped(t *testing.T) {
+	server := startPeer(t)
+	proxy := Start(t, PostgreSQL, server.listener.Addr().String())
+	proxy.DropCancels()
+	c, err := net.Dial("tcp", proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	cancel := pg(0, "\x04\xd2\x16\x2e\x00\x00\x00\x01\x00\x00\x00\x02")
+	if _, err := c.Write(cancel); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Error("Read() = nil; want the end")
+	}
+	if got := proxy.Messages(); len(got) > 0 {
+		t.Errorf("Messages() = %v; want none, for it did not pass", got)
+	}
+}
+
+func TestARoundTripIsTheFirstAnswerAfterARequest(t *testing.T) {
+	_, proxy, u := arm(t, Fault{On: Nth(3, func(Message) bool { return true }), Do: Delay, For: time.Nanosecond})
+	u.wantHears("CommandComplete commit", "ReadyForQuery I")
+	other := connect(t, proxy)
+	other.ask("two")
+	other.wantHears("CommandComplete two", "ReadyForQuery I")
+	if got := Trips(proxy.Messages()); got != 2 {
+		t.Errorf("Trips(%v) = %d; want 2", proxy.Messages(), got)
+	}
+}
+
+func TestOtherProtocolsPassInPieces(t *testing.T) {
+	server := startPeer(t)
+	proxy := Start(t, Pieces, server.listener.Addr().String())
+	u := connect(t, proxy)
+	u.ask("one")
+	u.wantHears("CommandComplete one", "ReadyForQuery I")
+	hit := proxy.Arm(Fault{On: Sending(Server, "COMMIT"), Do: CutBefore})
+	u.ask("commit")
+	u.wantHears("end")
+	<-hit
+	release(t, proxy)
+	server.until(t, 0, "one", "commit")
 }
 
 func TestMessagesAreCountedSinceTheFaultWasArmed(t *testing.T) {

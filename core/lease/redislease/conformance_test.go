@@ -6,6 +6,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
+	"github.com/snowkey/snowkey/internal/faultproxy"
 	"github.com/snowkey/snowkey/internal/servertest"
 )
 
@@ -50,7 +51,7 @@ func TestDurableStoreConforms(t *testing.T) {
 			Stall: func(t *testing.T) func() { return servertest.Stall(t, s.cmd.Process) },
 			LosesReplies: func(t *testing.T) leasetest.Store {
 				silent := p
-				silent.options.Addr = muteProxy(t, p.options.Addr)
+				silent.options.Addr = losingReplies(t, p.options.Addr, faultproxy.Swallow)
 				silent.options.ReadTimeout = time.Minute // the context ends before
 				silent.options.MaxRetries = -1
 				return silent.store(t)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,6 +18,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
+	"github.com/snowkey/snowkey/internal/faultproxy"
 )
 
 // The types that the comment of Client lists.
@@ -244,28 +245,41 @@ func TestErrorsHoldNoPassword(t *testing.T) {
 	}
 }
 
+// replyToAWrite matches the reply to a script that writes.
+func replyToAWrite() func(faultproxy.Message) bool {
+	evaluates := faultproxy.Sending(faultproxy.Client, "\neval")
+	layouts := regexp.MustCompile(`\n(a layout|epoch 20\d\d)`) // an argument that only requests which write have
+	reply := faultproxy.AnswerTo(func(m faultproxy.Message) bool { return evaluates(m) && layouts.MatchString(m.Raw) })
+	return func(m faultproxy.Message) bool { return reply(m) && !strings.HasPrefix(m.Raw, "-NOSCRIPT") }
+}
+
+// losingReplies returns the address of a proxy that does this to each reply to a script that writes.
+func losingReplies(t *testing.T, server string, do faultproxy.Action) string {
+	proxy := faultproxy.Start(t, faultproxy.Pieces, server)
+	proxy.Arm(faultproxy.Fault{On: replyToAWrite(), Do: do, Again: true})
+	return proxy.Addr()
+}
+
 // The connection breaks after the script was run and before its reply came, and go-redis sends
 // the script again on another.
 func TestRequestSentAgainIsDoneOnce(t *testing.T) {
 	p := shared(t)
 	breaking := p
-	var breaks atomic.Bool
-	breaking.options.Addr = proxy(t, p.options.Addr, func(client, server net.Conn) bool {
-		if !breaks.Swap(false) {
-			return false
-		}
-		client.Close()
-		server.Close()
-		return true
-	})
+	proxy := faultproxy.Start(t, faultproxy.Pieces, p.options.Addr)
+	breaking.options.Addr = proxy.Addr()
+	breaks := func() (hit <-chan struct{}) {
+		return proxy.Arm(faultproxy.Fault{On: replyToAWrite(), Do: faultproxy.CutBefore})
+	}
 	s, direct := breaking.store(t), p.store(t)
 	in := space("n", 64)
 	c := newClaim(in)
 	mustClaim(t, s, newClaim(in))
 
-	breaks.Store(true)
+	hit := breaks()
 	held := mustClaim(t, s, c)
-	if breaks.Load() {
+	select {
+	case <-hit:
+	default:
 		t.Fatal("the connection did not break")
 	}
 	owned := slices.DeleteFunc(rowsOf(t, direct, in), func(row leasestore.Row) bool { return row.Owner != c.Owner })
@@ -274,14 +288,14 @@ func TestRequestSentAgainIsDoneOnce(t *testing.T) {
 	}
 
 	before := held.Row.Until
-	breaks.Store(true)
+	breaks()
 	r := renewal(c, held)
 	renewed := mustRenew(t, s, r)
 	if renewed.Row.Renewals != 2 || renewed.Row.Nonce != r.Nonce || renewed.Before != before {
 		t.Errorf("renewal sent again: reply %+v; want the second write, Before %d", renewed, before)
 	}
 
-	breaks.Store(true)
+	breaks()
 	back := release(c, renewed)
 	if err := s.Release(t.Context(), back); err != nil {
 		t.Errorf("release sent again = %v; want it released", err)
@@ -299,11 +313,7 @@ func definite(err error) bool {
 func TestBrokenConnectionIsUnknown(t *testing.T) {
 	p := shared(t)
 	breaking := p
-	breaking.options.Addr = proxy(t, p.options.Addr, func(client, server net.Conn) bool {
-		client.Close()
-		server.Close()
-		return true
-	})
+	breaking.options.Addr = losingReplies(t, p.options.Addr, faultproxy.CutBefore)
 	breaking.options.MaxRetries = -1
 	if _, err := breaking.store(t).Claim(t.Context(), newClaim(space("n", 2))); err == nil || definite(err) {
 		t.Errorf("Claim with a connection that breaks: error = %v; want one that is none of the four", err)
@@ -354,13 +364,9 @@ func TestWaitingIsNotClockSkew(t *testing.T) {
 func TestCallEndsWithItsContextThoughNoReplyComes(t *testing.T) {
 	p := shared(t)
 	silent := p
-	held := make(chan struct{}) // gets a value for each reply that is held back
-	end := make(chan struct{})
-	silent.options.Addr = proxy(t, p.options.Addr, func(_, _ net.Conn) bool {
-		held <- struct{}{}
-		<-end
-		return false
-	})
+	proxy := faultproxy.Start(t, faultproxy.Pieces, p.options.Addr)
+	held := proxy.Arm(faultproxy.Fault{On: replyToAWrite(), Do: faultproxy.Delay}) // until the test ends
+	silent.options.Addr = proxy.Addr()
 	silent.options.ReadTimeout = time.Hour
 	s := silent.store(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -380,7 +386,6 @@ func TestCallEndsWithItsContextThoughNoReplyComes(t *testing.T) {
 	case <-time.After(3 * time.Minute):
 		t.Error("Claim whose context has ended does not return; want it to before the reply comes")
 	}
-	close(end)
 	// The rows were made nevertheless. The goroutine of the call keeps the connection until the
 	// reply comes, and the proxy ends with the test.
 	if rows := rowsOf(t, p.store(t), space("n", 2)); len(rows) != 2 {

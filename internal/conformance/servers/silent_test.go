@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/internal/faultproxy"
 	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -28,13 +30,14 @@ import (
 // know nothing of contexts: the worst driver that there can be.
 type muffledConnector struct {
 	driver.Connector
-	p    *proxy
-	ends <-chan struct{} // the test
+	p        *faultproxy.Proxy
+	atCommit *atomic.Bool    // it falls silent with the next COMMIT
+	ends     <-chan struct{} // the test
 }
 
 func (c muffledConnector) hear() error {
 	select {
-	case <-c.p.silent:
+	case <-c.p.Silent():
 		<-c.ends
 		return driver.ErrBadConn
 	default:
@@ -86,8 +89,8 @@ type muffledTx struct {
 }
 
 func (t muffledTx) Commit() error {
-	if t.c.p.untilCommit.Load() {
-		t.c.p.mute()
+	if t.c.atCommit.Load() {
+		t.c.p.Silence()
 	}
 	if err := t.c.hear(); err != nil {
 		return err
@@ -102,19 +105,24 @@ func (t muffledTx) Rollback() error {
 	return t.Tx.Rollback()
 }
 
-// muffled returns a pool behind a proxy, which a test can make silent.
-func (g leaseTarget) muffled(t *testing.T, deaf bool) (*sql.DB, *proxy) {
+// muffled returns a pool behind a proxy, and what makes that silent with the next COMMIT, which the
+// server still gets.
+func (g leaseTarget) muffled(t *testing.T, deaf bool) (db *sql.DB, p *faultproxy.Proxy, atCommit func()) {
 	t.Helper()
-	g, p := g.through(t)
+	g, p = g.through(t)
 	connector, err := g.connect(g.dsn)
 	if err != nil {
 		t.Fatalf("no connector for %s", g.driver)
 	}
+	armed := new(atomic.Bool)
 	if deaf {
-		connector = muffledConnector{connector, p, t.Context().Done()}
+		connector = muffledConnector{connector, p, armed, t.Context().Done()}
 	}
 	// It is not closed: with drivers that hang, that does not end either.
-	return sql.OpenDB(connector), p
+	return sql.OpenDB(connector), p, func() {
+		armed.Store(true)
+		p.Arm(faultproxy.Fault{On: faultproxy.Sending(faultproxy.Client, "COMMIT"), Do: faultproxy.Silence})
+	}
 }
 
 // silentStores are stores on one pool, and what calls need that began while the server
@@ -399,15 +407,15 @@ func (g leaseTarget) callSilent(t *testing.T, deaf bool) {
 			n++
 			tag := fmt.Sprint("cell-", n)
 			cells.run(c.name+" "+when, func(t *testing.T) {
-				db, p := g.muffled(t, deaf)
+				db, p, atCommit := g.muffled(t, deaf)
 				call := c.prepare(t, g.silentStores(t, db, tag))
 				ctx, cancel := context.WithTimeout(t.Context(), silentFor)
 				defer cancel()
 				if when == "at COMMIT" {
-					p.untilCommit.Store(true)
-					ctx = expiring{t.Context(), p.silent}
+					atCommit()
+					ctx = expiring{t.Context(), p.Silent()}
 				} else {
-					p.mute()
+					p.Silence()
 				}
 				ended := make(chan error, 1)
 				go func() { ended <- call(ctx) }()

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,14 +8,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
+	"github.com/snowkey/snowkey/internal/faultproxy"
 	"github.com/snowkey/snowkey/internal/servertest"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -35,153 +33,61 @@ const (
 // A losing is a proxy before a database server. It loses one commit, of clients
 // that speak no TLS, or another statement.
 type losing struct {
-	server string
-	what   loss
-	// at is the text of the statement that is lost, in small letters; a commit if it is
-	// empty. skip is how many more requests pass, for a statement that is prepared first.
-	at   string
-	skip int
+	what loss
+	// at is the text of the statement that is lost, or several with | between them; a commit if it is
+	// empty.
+	at string
 	// until is a part of the statement that makes a late commit arrive, or several with | between
 	// them.
 	until string
 	// hold is when it arrives by itself, if it is set.
 	hold time.Duration
 
-	mu   sync.Mutex
-	lost bool   // the commit
-	late func() // makes it arrive
-	stop func() // ends the proxy
-
-	reached chan struct{} // closed when the statement has come to the proxy
+	*faultproxy.Proxy
+	reached <-chan struct{} // closed when the statement has come to the proxy; of answerLost, when its answer has
 }
 
 // start returns the address of the proxy, which ends with the test.
-func (l *losing) start(t *testing.T) string {
+func (l *losing) start(t *testing.T, protocol faultproxy.Protocol, server string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.reached = make(chan struct{})
-	var wg sync.WaitGroup
-	var open sync.Map // net.Conn to nothing
-	l.stop = func() {
-		_ = listener.Close()
-		open.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
-		wg.Wait()
-	}
-	t.Cleanup(l.stop)
-	wg.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			if l.silent() {
-				open.Store(client, nil)
-				continue
-			}
-			server, err := net.Dial("tcp", l.server)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			open.Store(client, nil)
-			open.Store(server, nil)
-			mute := new(atomic.Bool)
-			wg.Go(func() { l.passRequests(client, server, mute) })
-			wg.Go(func() { l.passAnswers(client, server, mute) })
+	l.Proxy = faultproxy.Start(t, protocol, server)
+	l.DropCancels()
+	f := faultproxy.Fault{On: anyOf(cmp.Or(l.at, "commit"), faultproxy.Running), For: l.hold}
+	switch l.what {
+	case answerLost:
+		f.On, f.Do = faultproxy.AnswerTo(f.On), faultproxy.CutBefore
+	case commitLost:
+		f.Do = faultproxy.CutBefore
+	case commitLate:
+		f.Do = faultproxy.Late
+		if l.until != "" {
+			f.Until = anyOf(l.until, func(text string) func(faultproxy.Message) bool { return faultproxy.Sending(faultproxy.Client, text) })
 		}
-	})
-	return listener.Addr().String()
+	case silence:
+		f.Do = faultproxy.Silence
+	}
+	l.reached = l.Arm(f)
+	return l.Addr()
 }
 
-// silent reports whether the server's answers are dropped.
-func (l *losing) silent() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lost && l.what == silence
-}
-
-// cancelRequest begins the cancel request of PostgreSQL's protocol. pgx sends one for a
-// connection that breaks. It would meet a COMMIT that arrives at the same moment, and roll
-// it back.
-var cancelRequest = []byte{0, 0, 0, 16, 4, 210, 22, 46}
-
-// passRequests passes on what a client sends, but for cancel requests.
-func (l *losing) passRequests(client, server net.Conn, mute *atomic.Bool) {
-	defer func() { _ = client.Close() }()
-	buffer := make([]byte, 1<<16)
-	left := -1 // requests to skip, once the statement has passed
-	for {
-		n, err := client.Read(buffer)
-		if err != nil {
-			_ = server.Close()
-			return
-		}
-		request := buffer[:n]
-		if bytes.HasPrefix(request, cancelRequest) {
-			_ = server.Close()
-			return
-		}
-		l.mu.Lock()
-		if left > 0 {
-			left--
-		} else if left < 0 && bytes.Contains(bytes.ToLower(request), []byte(cmp.Or(l.at, "commit"))) {
-			left = l.skip
-		}
-		first := !l.lost && left == 0
-		l.lost = l.lost || first
-		var arrive func()
-		if l.until != "" && slices.ContainsFunc(strings.Split(l.until, "|"), func(part string) bool { return bytes.Contains(request, []byte(part)) }) {
-			arrive, l.late = l.late, nil
-		}
-		if first && l.what == commitLate {
-			commit := bytes.Clone(request)
-			l.late = func() { _, _ = server.Write(commit) }
-			if l.hold > 0 {
-				time.AfterFunc(l.hold, l.late)
-			}
-		}
-		l.mu.Unlock()
-		if arrive != nil {
-			arrive()
-		}
-		if first {
-			// Clients wait for the answer to one request before they send the next, so
-			// everything that comes from the server after this belongs to the commit.
-			mute.Store(true)
-			close(l.reached)
-			switch l.what {
-			case commitLost:
-				_ = server.Close()
-				return
-			case commitLate:
-				return
-			}
-		}
-		if _, err := server.Write(request); err != nil {
-			return
-		}
+// lost reports whether the proxy has lost something.
+func (l *losing) lost() bool {
+	select {
+	case <-l.reached:
+		return true
+	default:
+		return false
 	}
 }
 
-// passAnswers passes on what the server sends, until it is mute. Then the next
-// answer, which says that the server is done, ends the connection.
-func (l *losing) passAnswers(client, server net.Conn, mute *atomic.Bool) {
-	defer func() { _, _ = client.Close(), server.Close() }()
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := server.Read(buffer)
-		if err == nil && l.silent() {
-			continue
-		}
-		if err != nil || mute.Load() {
-			return
-		}
-		if _, err := client.Write(buffer[:n]); err != nil {
-			return
-		}
+// anyOf matches what one of the texts matches, which have | between them.
+func anyOf(texts string, match func(text string) func(faultproxy.Message) bool) func(faultproxy.Message) bool {
+	var all []func(faultproxy.Message) bool
+	for text := range strings.SplitSeq(texts, "|") {
+		all = append(all, match(text))
+	}
+	return func(m faultproxy.Message) bool {
+		return slices.ContainsFunc(all, func(matches func(faultproxy.Message) bool) bool { return matches(m) })
 	}
 }
 
@@ -204,14 +110,13 @@ func postgresBehind(driver string, parameters ...string) behind {
 		if port == "" {
 			port = "5432"
 		}
-		l.server = net.JoinHostPort(u.Hostname(), port)
 		query := u.Query()
 		query.Set("search_path", `"`+schema+`"`)
 		query.Set("sslmode", "disable")
 		for i := 0; i < len(parameters); i += 2 {
 			query.Set(parameters[i], parameters[i+1])
 		}
-		u.Host, u.RawQuery = l.start(t), query.Encode()
+		u.Host, u.RawQuery = l.start(t, faultproxy.PostgreSQL, net.JoinHostPort(u.Hostname(), port)), query.Encode()
 		return sqlxcases.Database{DB: openSqlx(t, driver, u.String()), Dialect: sqlxhelper.PostgreSQL}, around
 	}
 }
@@ -222,9 +127,8 @@ func mysqlBehind(dsn string, changes ...func(*mysql.Config)) behind {
 		t.Helper()
 		var config *mysql.Config
 		around = sqlxMySQL(t, dsn, func(c *mysql.Config) { config = c })
-		l.server = config.Addr
 		config = config.Clone()
-		config.Addr = l.start(t)
+		config.Addr = l.start(t, faultproxy.MySQL, config.Addr)
 		for _, change := range changes {
 			change(config)
 		}
@@ -281,10 +185,8 @@ func lostCommits(t *testing.T, open behind, p txPlugin) {
 			if err := around.DB.Get(&n, "SELECT COUNT(*) FROM suppressed"); err != nil || n != c.rows {
 				t.Errorf("rows = %d, %v; want %d", n, err, c.rows)
 			}
-			c.proxy.mu.Lock()
-			defer c.proxy.mu.Unlock()
-			if !c.proxy.lost || runs != c.runs {
-				t.Errorf("commit lost: %v, %d runs; want true, %d", c.proxy.lost, runs, c.runs)
+			if lost := c.proxy.lost(); !lost || runs != c.runs {
+				t.Errorf("commit lost: %v, %d runs; want true, %d", lost, runs, c.runs)
 			}
 		})
 	}
