@@ -143,7 +143,7 @@ func sameFile(opened, wanted string) error {
 
 // fileURI returns the name of a file as SQLite and its drivers read it: everything that a URI, or a
 // driver that looks for its options, would take for something else is escaped, so that SQLite gets
-// the path as it is. On Windows too, where C:\shop.db is file:C:%5Cshop.db.
+// the path unchanged. On Windows too, where C:\shop.db is file:C:%5Cshop.db.
 func fileURI(path string) string {
 	escaped := strings.ReplaceAll(url.PathEscape(path), "%2F", "/")
 	if strings.HasPrefix(path, "/") {

@@ -82,5 +82,24 @@
 // key alone. Package schemacheck compares models with stored tables, and [UseRowIDs] makes
 // the tables of SQLite faster.
 //
+// # Limits
+//
+//   - The plugin does not see raw SQL, Table without Model, and plain integers in the map of an
+//     Updates, such as {"customer_id": -5}.
+//   - A struct or an array of structs by value, without a key or in an upsert, and a nil map, are
+//     gorm.ErrInvalidValue; a struct of another type than the model, where GORM would panic, is
+//     gorm.ErrInvalidData.
+//   - One pointer twice in a slice is a duplicate key. One unique value twice in an upsert is an
+//     error on PostgreSQL.
+//   - Cyclic graphs, nil elements in a slice of children, and generic types in many2many fail in
+//     GORM, and CreateInBatches and CreateBatchSize panic there for a pointer to an array.
+//   - Two structs of one graph may turn out to be one stored row. Both then have its key. After a
+//     rollback and a retry, GORM stores only the children of the first.
+//   - GORM takes an int64 key for a counted one, and reads it back by RETURNING, which breaks a
+//     create from a slice of maps.
+//   - InTx does not see what the function does around GORM, as on tx.Statement.ConnPool.
+//   - WithUnnest sends an INSERT that proxies and plugins may not read, such as gorm.io/sharding,
+//     which also decodes keys by its own layout and wants int64.
+//
 // This package is stable.
 package gormplugin

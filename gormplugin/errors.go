@@ -77,7 +77,16 @@ func (e *ModelError) Unwrap() error { return e.is }
 // associations, whose count callers do not see, and for statements that return rows anyway.
 //
 // After other upserts, SELECTs on the same connection look for the rows that RowsAffected and
-// the target leave in doubt, usually one SELECT per unique key. On MySQL and MariaDB they lock
+// the target leave in doubt, usually one SELECT per unique key. One covers 900 keys, and many more
+// when they are consecutive; 10,000 values of a single text or integer column (900 on MySQL); or
+// 1,000 rows by any other unique key. Rows that match a stored row by one unique key but not by
+// another need one more, and so does the catalog, unless fewer than 20 rows name their target on
+// SQLite and PostgreSQL and their very values are stored. Some rows are found by a SELECT each, 128
+// in one statement: on MySQL and MariaDB those with a unique key on the first characters of a text,
+// or on a column of ENUM, TEXT, YEAR or BIT; elsewhere those with a unique value that is SQL or of a
+// type that only the driver knows; and all rows on other dialects.
+//
+// On MySQL and MariaDB they lock
 // the rows, as the insert has done. A stored row is found by what its column stores of the
 // value, such as a time without its last digits. The plugin never guesses: a row that matches
 // none of the stored rows with certainty, for one of the reasons of [Reason], is unresolved.
@@ -119,7 +128,10 @@ type Reason uint8
 // The reasons of an [UnresolvedError].
 const (
 	// ReasonType means that a column of a unique key has a type that compares the value
-	// otherwise than it stores it, as SET does on MySQL.
+	// otherwise than it stores it. MySQL and MariaDB do that for SET, FLOAT(M,D), DOUBLE(M,D), a
+	// two-digit YEAR, the text '6.4' in an integer column, a text with more than 30 digits on a
+	// side of the point, gorm.Expr, and unique keys on the first characters of a text in
+	// collations where ß equals ss.
 	ReasonType Reason = iota + 1
 	// ReasonExpression means that the row may have met a stored row by a unique key that is
 	// not made of columns compared for equality: an index on an expression or a generated
@@ -129,7 +141,8 @@ const (
 	// ReasonStale means that the unique values of the stored row cannot be relied on. Either
 	// no stored row has them, because the row was changed meanwhile, or a trigger has changed or
 	// refused the new row. Or, on MySQL and MariaDB, the statement updates columns of unique
-	// keys, and a later row of the statement may have changed them again.
+	// keys (Save of a slice, UpdateAll), and a later row of the statement may have changed them
+	// again; a table with one unique key, and rows without preset keys, are not affected.
 	ReasonStale
 	// ReasonTwoRows means that the row equals one stored row in one unique key, and another
 	// stored row in another.

@@ -243,7 +243,7 @@ func bare(pool gorm.ConnPool) gorm.ConnPool {
 // broken returns ErrTxBroken if the transaction of r is over.
 func broken(r *outcome.Record) error {
 	if why := r.Broken(); why != nil {
-		// It is not wrapped, because only who has met it may decide to start over.
+		// It is not wrapped, because only the caller that met it may decide to start over.
 		return fmt.Errorf("%w: a statement before this has failed: %s", ErrTxBroken, why.Error())
 	}
 	return nil

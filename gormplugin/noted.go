@@ -201,7 +201,7 @@ func (c *creation) inserted() types.Snowflake {
 	return 0
 }
 
-// keyAt returns the key of row i, or 0 if it is none of the plugin's form.
+// keyAt returns the key of row i, or 0 if its field does not hold one.
 func (c *creation) keyAt(i int) types.Snowflake {
 	key := c.columns[0].get(c.stmt.Context, c.rows.at(i))
 	if !c.columns[0].key.Text() {

@@ -240,7 +240,7 @@ func (g *graph) shard(i int) int64 {
 	return shard
 }
 
-// first begins the turn of the shards that are chosen for new keys, of which id is the first.
+// first begins the turn of the shards for new keys with that of id.
 func (g *graph) first(id types.Snowflake) { g.next = g.plugin.supply.Shard(id) }
 
 // lay returns id, which is for row r of the model s, on the shard of the row.
@@ -317,8 +317,7 @@ type scope struct {
 
 type scopeKey struct{}
 
-// graphIn returns the graph of which a statement with ctx saves rows, or nil if keys have no
-// shards.
+// graphIn returns the graph whose rows a statement with ctx saves, or nil if keys have no shards.
 func graphIn(ctx context.Context, p *Plugin) *graph {
 	if !p.supply.Sharded() {
 		return nil
@@ -369,7 +368,7 @@ func hasStructs(v reflect.Value) bool {
 	return false
 }
 
-// place finds the graph of which the statement saves the rows in v, and refuses rows whose shard
+// place finds the graph to which the rows in v belong, and refuses rows whose shard
 // is not certain. The statement of a caller walks the graph; those that save associations look
 // their rows up in it.
 func (in *installation) place(db *gorm.DB, v reflect.Value, update bool) error {

@@ -30,8 +30,8 @@ import (
 //	ShardFrom(ctx context.Context) (shard int64, ok bool, err error)
 //
 // of core.Generator, and the plugin then keeps the rows of a graph on one shard, see the
-// package comment. ShardBits is how many bits these are, always the same number; 0 is that of
-// a source without shards. Keys must be unique above these bits, whatever the shards are.
+// package comment. ShardBits is how many bits these are, always the same number; 0 means a
+// source without shards. Keys must be unique above these bits, whatever the shards are.
 // ShardFrom returns the shard that ctx asks for and whether it asks for one, or an error.
 type Source interface {
 	Next(ctx context.Context) (types.Snowflake, error)

@@ -32,17 +32,41 @@
 //     database's answer is lost, the call finds out by its keys what became of the rows; if it
 //     cannot, the error matches [ErrCommitUnknown] and has the keys.
 //
-// The conditions: tables are transactional and their keys unique; sql_mode is strict on MySQL and
-// MariaDB; no SQLite constraint is ON CONFLICT REPLACE; calls on one transaction do not overlap;
-// and the program does not modify the rows during a call. If the connection of a transaction
-// breaks, or MySQL ends it by a deadlock, the error matches [ErrTxBroken]: roll back then.
+// # Conditions
+//
+// Each is followed by what happens if it does not hold.
+//
+//   - Tables are transactional: MyISAM and Aria keep what was inserted before an error.
+//   - sql_mode has STRICT_TRANS_TABLES on MySQL and MariaDB: the server cuts a value that does not
+//     fit, or stores 0, without an error.
+//   - Calls on one transaction do not overlap: savepoints nest, and overlapping ones undo each
+//     other. The program does not modify the rows during a call.
+//   - The key is unique in the database: a retry can store a row twice.
+//   - The connection of a transaction survives, and on MySQL there is no deadlock: the server rolls
+//     the transaction back, and the error matches [ErrTxBroken]. Roll back then.
+//   - ctx does not end during a statement: the drivers of PostgreSQL and MySQL close the connection.
+//     In a transaction on SQLite ctx is checked between statements only, and a wait for a lock lasts
+//     up to busy_timeout. Every call returns at most a second after the end of ctx; lib/pq, and
+//     MySQL's driver in COMMIT, may keep the connection of a silent server until TCP gives up.
+//   - No trigger or rule suppresses rows: the call fails with a [*CountError].
+//   - No SQLite constraint is ON CONFLICT REPLACE or IGNORE: REPLACE deletes every row that conflicts
+//     with the new one, even the parent of rows in the call, and the call succeeds. With IGNORE,
+//     omitted rows are a [*CountError], or [ErrUnresolved] in an upsert.
+//
+// A Value method may run in another goroutine while the server works, if rows go by unnest or COPY,
+// also for rows that are never sent, and must not wait for the progress of the call; in [InsertSeq]
+// it runs while the row is yielded. All have ended when the call returns. If a callback (Value, Scan,
+// the report of [OnProgress], the function of [InTx]) panics or ends its goroutine, as testing's
+// FailNow does, the call is undone; under package pgxcopy it returns an error.
+//
+// # Names
 //
 // If the keys of the source name a shard, all rows of a graph are on the shard of their root; see
 // [Helper.InsertGraph].
 //
 // The driver name identifies SQLite, PostgreSQL, MySQL and MariaDB; [RegisterDriver] adds names.
 // Names of tables and columns are quoted and therefore exact: on PostgreSQL, "Orders" is not the
-// table orders. docs/sqlx.md has recipes, limits, and what happens when a condition does not hold.
+// table orders. docs/sqlx.md has recipes and limits.
 //
 // This package is stable.
 package sqlxhelper

@@ -115,8 +115,8 @@ func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error
 // check names no row, because the server has named none.
 func (u *unnest) check(_ context.Context, _ session, err error) error { return err }
 
-// unnestText returns the statement. The types are those of an earlier call, which the guard makes
-// certain.
+// unnestText returns the statement. The guard makes certain that the types, which an earlier call
+// has read, still hold.
 func unnestText(d *traits, l *load, encoders []encoder, t *pgtext.Table) string {
 	names := make([]string, len(encoders))
 	for i := range encoders {

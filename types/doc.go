@@ -36,7 +36,7 @@
 //     do. Decimal text does not ("9" > "10"), and neither do base 62 and base 58 under a
 //     collation that ignores case, such as MySQL's default, where two of their texts can even be
 //     equal. Store the number, or base 32.
-//   - Nothing in a text says of which form it is, and 11 digits are an ID in decimal and another one
+//   - A text does not tell its form, and 11 digits are an ID in decimal and another one
 //     in base 62. Let a column or a parameter have one form, instead of trying several parsers.
 //   - A failed parse, scan or unmarshal returns a [*ValueError] and leaves the destination
 //     unchanged, except that SQL NULL sets a Snowflake to zero besides the error, so that the

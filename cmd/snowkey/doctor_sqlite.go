@@ -19,7 +19,7 @@ var onSQLite = []struct {
 }
 
 // sqliteLines returns the steps by which a table of SQLite is built again as lines to be copied. What
-// a person has to write is a comment. Another text is returned as it is.
+// a person has to write is a comment. Any other text is returned unchanged.
 func sqliteLines(fix string) string {
 	head, rest, found := strings.Cut(fix, "; PRAGMA foreign_keys = OFF; ")
 	if !found {

@@ -34,7 +34,7 @@ const wantLeases = wantURL + ", redis://host, etcd://host or zookeeper://host"
 
 var errNoLeases = errors.New("no leases are there")
 
-// leases is an open store of leases, with the spaces that it has, of which there is one at least.
+// leases is an open store of leases, with its spaces, at least one.
 type leases struct {
 	leaseStore
 	location
@@ -189,7 +189,7 @@ func (l location) redis() (redis.UniversalClient, error) {
 	return redis.NewClient(o), nil
 }
 
-// hosts returns the servers of a URL such as etcd://a,b,c:2379, whose port is that of all.
+// hosts returns the servers of a URL such as etcd://a,b,c:2379, which share the port.
 func (l location) hosts(port string) (all []string) {
 	for host := range strings.SplitSeq(l.Hostname(), ",") {
 		all = append(all, net.JoinHostPort(host, cmp.Or(l.Port(), port)))

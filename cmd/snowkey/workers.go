@@ -214,7 +214,7 @@ func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker
 	return o.writeRows(out, workerColumns, all...)
 }
 
-// history writes who has had a worker number.
+// history writes the past and present holders of a worker number.
 func (l *leases) history(ctx context.Context, o *options, out *bufio.Writer, s leasestore.Space, worker int64) error {
 	past, err := l.Holders(ctx, s, worker)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // and transactions with keys below it may have been open when the backup was made.
 //
 // Each Feed has a row too, with the place where it has left the fence. It shows the Feed that the
-// transactions for which it waits are those of another time, which no position shows.
+// transactions for which it waits are another time's, which no position shows.
 //
 // Two rows belong to all of them. When somebody acknowledges that the database went back, the rows of readers
 // begin anew, at 0, and until a reader is given a horizon again, each position below the fence is good for it.
@@ -188,8 +188,8 @@ func (f *Feed) WentBack(ctx context.Context) (from types.Snowflake, err error) {
 	return r.back, nil
 }
 
-// Acknowledge ends [ErrWentBack] for all Feeds of the table. It is for a person, who has compared the rows
-// from a key on, that in the text of the error, with what the readers have read. They go on from their
+// Acknowledge ends [ErrWentBack] for all Feeds of the table. Call it when a person has compared the rows
+// from the key in the text of the error on with what the readers have read. They go on from their
 // positions. Another key gives a [*core.ValueError], because the database may have gone back again.
 func (f *Feed) Acknowledge(ctx context.Context, from types.Snowflake) error {
 	s, err := f.session(ctx)

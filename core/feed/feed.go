@@ -51,7 +51,7 @@ type Config struct {
 
 	Dialect Dialect
 
-	// Layout is that of the keys. Defaults to core.Default().
+	// Layout is the layout of the keys. Defaults to core.Default().
 	Layout core.Layout
 
 	// Table is the table's name, up to 50 bytes without the schema. On PostgreSQL it has its
@@ -228,7 +228,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// names are those of the statements, quoted, except for name.
+// names are what the statements call things, quoted, except for name.
 type names struct {
 	name                                          sqlrow.Name
 	table, column, fence, readers, insert, update string
@@ -426,7 +426,7 @@ func (f *Feed) settle(ctx context.Context, s session, read types.Snowflake) erro
 }
 
 // pass adds a gate, and returns the key of the newest for which all has ended, and false if there is none.
-// Its names are those of the transactions that are open now, all of them or not.
+// Its names are the transactions that are open now, all of them or not.
 func (f *Feed) pass(newest gate, all bool) (key types.Snowflake, ok bool) {
 	var kept []gate
 	for _, g := range f.gates {

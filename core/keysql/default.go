@@ -14,14 +14,14 @@ import (
 //
 //	ALTER TABLE orders ALTER COLUMN id SET DEFAULT public.id_next()
 //
-// Its keys are those of a generator with the datacenter and the worker. Take that number out of
+// It makes the keys of a generator with the datacenter and the worker. Take that number out of
 // use before, by Retire of package lease or as a fixed number that no process gets, and use it for
 // one function in one database alone. Then no key equals one of a generator or an earlier one of
 // the function, however many sessions call it, and whether their statements end, fail, are
 // canceled or are killed:
 //
 //   - The locks of a call last for microseconds. A transaction that stays open blocks no other.
-//   - The time of a key is that of the database's clock, to 16 ms or a tick. When the clock steps
+//   - The time of a key comes from the database's clock, to 16 ms or a tick. When the clock steps
 //     back, or keys of more than 16 ms are drawn at once, the function counts on from its last key.
 //   - After a crash of the database, the key of a committed row does not come again if commits wait
 //     for the disk (synchronous_commit). One that was only read may, if the clock was set back and is
@@ -31,7 +31,7 @@ import (
 //   - Past the end of the layout id_next() fails.
 //
 // The function counts in the sequence snowkey_next beside it, which must not be set by hand.
-// Running the statements again leaves the sequence as it is; tables of another layout need another
+// Running the statements again does not change the sequence; tables of another layout need another
 // schema. The schema must exist. If a wrong clock has taken the sequence far ahead, drop the
 // sequence and run the statements with another number.
 //
@@ -88,7 +88,7 @@ const createSequence = `CREATE SEQUENCE IF NOT EXISTS {sequence} AS bigint MINVA
 // look at last_value and setval: setval has the lock exclusively, and nextval shares it.
 //
 // A lock must end with the call, since the transaction may stay open, and however the call ends.
-// Unlocking in an exception handler does not do: a second cancellation interrupts the handler,
+// Unlocking in an exception handler is not enough: a second cancellation interrupts the handler,
 // and the session keeps the lock. These are therefore locks of a subtransaction, which an
 // exception always rolls back, and with it PostgreSQL releases the locks. Sequences and variables
 // do not roll back.

@@ -159,7 +159,7 @@ type Existing struct {
 }
 
 // Existing returns a query for the partitions that the table has. It takes no parameters, and its
-// columns are those of an [Existing], all text. On MySQL it also finds the foreign keys that
+// columns are the fields of an [Existing], all text. On MySQL it also finds the foreign keys that
 // exclude partitions.
 func (p Partitions) Existing() string {
 	schema, table, qualified := strings.Cut(p.table, ".")
@@ -187,7 +187,7 @@ WHERE constraint_schema = %[1]s AND table_name = '%[2]s' OR unique_constraint_sc
 
 const foreignKey = "FOREIGN KEY"
 
-// A held range of keys is that of a partition that exists.
+// A held range of keys has a partition already.
 type held struct {
 	name        string
 	first, last int64

@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	source := thousands(int64(o.rows)) + " made-up order lines"
 	if o.folder != "" {
 		source = o.folder
-		// Before the database, for whose lock we may wait.
+		// Before the database is opened, whose lock may take time.
 		if _, err := size(os.DirFS(o.folder)); err != nil {
 			return fmt.Errorf("-data %s: %w", o.folder, err)
 		}

@@ -44,7 +44,7 @@ func (w *serialWork) work(asked context.Context, o order, d SerialDatabase) erro
 		c := clerk{serialWork: *w, SerialDatabase: d, store: store, random: o.random(n)}
 		wg.Go(func() {
 			for asked.Err() == nil {
-				// An error is that of a transaction that did not come through, or whose
+				// An error means that the transaction did not come through, or that its
 				// outcome is unknown. The table says whether that was right.
 				_ = c.invoice(asked)
 				// Without a rest SQLite does thousands of transactions a second, which say

@@ -358,8 +358,8 @@ func (w *writer) again(o *order, bad bool, insert func(ctx context.Context) erro
 	}
 }
 
-// confirm reports whether an order is stored for certain. It writes. Who reads a row on a
-// primary that was cut off learns nothing: its standby may not have it.
+// confirm reports whether an order is stored for certain. It writes, because a row that is
+// read on a primary that was cut off proves nothing: its standby may not have it.
 func (w *writer) confirm(o *order) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

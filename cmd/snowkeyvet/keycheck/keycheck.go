@@ -277,7 +277,7 @@ func edit(message string, at analysis.Range, text string) analysis.SuggestedFix 
 
 var autoIncrement = regexp.MustCompile(`(?i)(gorm:"[^"]*?)(;\s*autoIncrement(?::true)?\b|\bautoIncrement(?::true)?(?:;|\b))`)
 
-// WithoutAutoIncrement returns a tag, as it is in the source, without gorm's autoIncrement, and
+// WithoutAutoIncrement returns a tag, as the source writes it, without gorm's autoIncrement, and
 // whether it was there and not false.
 func WithoutAutoIncrement(tag string) (string, bool) {
 	at := autoIncrement.FindStringSubmatchIndex(tag)

@@ -19,7 +19,7 @@ type walker struct {
 	shapes map[ast.Expr]*shape
 }
 
-// walk reads everything below a node. The results are those of the function around it.
+// walk reads everything below a node. results belong to the function around it.
 func (w *walker) walk(root ast.Node, results []*shape) {
 	ast.Inspect(root, func(n ast.Node) bool {
 		switch n := n.(type) {

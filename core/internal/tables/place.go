@@ -163,7 +163,7 @@ func (d *DB[T]) free(ctx context.Context, t *sqlrow.Tx) (p place[T], err error) 
 }
 
 // Locate returns the name in full, quoted, of a table of the program that [sqlrow.CheckTable] has
-// accepted, or the name as it is if there is none.
+// accepted, or the name unchanged if there is none.
 func (d *DB[T]) Locate(ctx context.Context, rows *sqlrow.DB, table string) (quoted string, found bool, err error) {
 	name := sqlrow.NameOf(d.Dialect, table)
 	if name.Schema == "" {

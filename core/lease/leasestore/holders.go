@@ -18,7 +18,7 @@ type Holder struct {
 	Until  Millis // or at or after this
 }
 
-// A Historian is a [Store] that keeps who has had a worker number. A Store without a history returns
+// A Historian is a [Store] that keeps the past holders of worker numbers. A Store without a history returns
 // an error that matches [errors.ErrUnsupported].
 //
 // Holders returns at least the last [Kept] claims of the number, in their order. The last one is the

@@ -188,7 +188,7 @@ func (r *Row) Written() (at time.Time, ok bool) {
 	return at, err == nil && at.Sub(r.Until.Time()).Abs() < longest
 }
 
-// longestWindow is that of a lease.
+// longestWindow is the longest window of a lease.
 const longestWindow = 10 * time.Minute
 
 // A Reply is a store's answer to a claim or a renewal that it has done.

@@ -109,7 +109,7 @@ const (
 // Find returns the first few free rows behind a random place. To choose at random among all
 // rows, up to 65,536, the database has to read and sort them, which it does if none of those
 // behind the place is free. An index of what is free would spare that, but every renewal would have
-// to change it, where on PostgreSQL a renewal leaves the only index as it is. The rows are read
+// to change it, where on PostgreSQL a renewal does not touch the only index. The rows are read
 // without a lock, so that claimants of different rows do not wait for each other.
 func (r *register) Find(ctx context.Context, s leasestore.Space, h leasestore.Hint) (leasestore.View, error) {
 	r.db.WarnOfPool(ctx)

@@ -61,7 +61,7 @@ func create(d sqlstore.Dialect, names []string) []string {
 	}
 }
 
-// datacenters returns the datacenters of which a namespace has meta rows, and wholeNamespace. A layout
+// datacenters returns the datacenters that have meta rows in a namespace, and wholeNamespace. A layout
 // other than that of s is an error. tail ends the query, with an order or a lock.
 func (r *register) datacenters(ctx context.Context, t *tx, s leasestore.Space, tail string) (all []int64, err error) {
 	err = t.Each(ctx, func(scan func(...any) error) error {
@@ -129,8 +129,8 @@ func (r *register) insertRows(s leasestore.Space, into, columns, constants strin
 }
 
 // Statements returns the statements that create the tables, for those who run their
-// migrations themselves. None ends in a semicolon. The schema is that of Config.Table,
-// or if it names none, that of whoever runs them.
+// migrations themselves. None ends in a semicolon. They name the schema of
+// Config.Table, or none, and then make the tables in the schema of whoever runs them.
 func (s *Store) Statements() []string { return s.register.db.Statements() }
 
 // CreateTables creates the tables unless they exist, which any number of processes may do at

@@ -95,8 +95,8 @@ func (s *Store) Fence(ctx context.Context, f leasestore.Fencing) error {
 	return explain("fence", err)
 }
 
-// Table returns the name of the Store's table in full, with its schema or database, which is that
-// of all operations. The first call of any asks the database, unless Config.Table names the schema.
+// Table returns the full name of the Store's table, with the schema or database that all operations
+// use. The first call of any asks the database, unless Config.Table names the schema.
 func (s *Store) Table(ctx context.Context) (string, error) {
 	all, err := s.register.db.Find(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ var _ Conn = (*zk.Conn)(nil)
 // The calls of a Conn take no context and may block for long: while the client has no
 // connection, it keeps some requests to send them later, and blocks the callers of others.
 // Each call therefore runs in a goroutine of its own, which ends when the server answers, when
-// the connection breaks, when the client has tried every server in vain, or when the client is
+// the connection breaks, when the client has tried every server without success, or when the client is
 // closed.
 //
 // Its caller may leave earlier, with no knowledge of the outcome. That is harmless, because a

@@ -55,7 +55,7 @@
 // otherwise it reads more, 256 in a round trip, until one is. A renewal and a release take
 // three. Each of them writes twice, the clock and the row. A claim makes its record in the
 // transaction that writes the row; one in 25 deletes the oldest of more than 125 records, for which
-// nobody waits. The first claims in a datacenter
+// no call waits. The first claims in a datacenter
 // make its znodes, 128 in each transaction.
 //
 // This package is experimental.

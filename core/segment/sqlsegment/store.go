@@ -207,8 +207,8 @@ func (s *Store) Rows(ctx context.Context) ([]segment.Row, error) {
 	return rows, s.explain("rows", err)
 }
 
-// Table returns the name of the Store's table in full, with its schema or database, which is that
-// of all operations. The first call of any asks the database, unless Config.Table names the schema.
+// Table returns the full name of the Store's table, with the schema or database that all operations
+// use. The first call of any asks the database, unless Config.Table names the schema.
 func (s *Store) Table(ctx context.Context) (string, error) {
 	all, err := s.db.Find(ctx)
 	if err != nil {
@@ -218,8 +218,8 @@ func (s *Store) Table(ctx context.Context) (string, error) {
 }
 
 // Statements returns the statement that creates the table, for those who run their
-// migrations themselves. It does not end in a semicolon. The schema is that of Config.Table,
-// or if it names none, that of whoever runs them.
+// migrations themselves. It does not end in a semicolon. It names the schema of
+// Config.Table, or none, and then makes the table in the schema of whoever runs it.
 func (s *Store) Statements() []string { return s.db.Statements() }
 
 // CreateTables creates the table unless it exists. Any number of processes may call it at the same

@@ -81,8 +81,8 @@ func (s *Store) explain(operation, series string, err error) error {
 	return fmt.Errorf("sqlserial: %s:%s %w", operation, series, err)
 }
 
-// Table returns the name of the Store's table of counters in full, with its schema or database, which is that
-// of all operations. The first call of any asks the database, unless Config.Table names the schema.
+// Table returns the full name of the Store's table of counters, with the schema or database that all operations
+// use. The first call of any asks the database, unless Config.Table names the schema.
 func (s *Store) Table(ctx context.Context) (string, error) {
 	all, err := s.db.Find(ctx)
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *Store) Table(ctx context.Context) (string, error) {
 }
 
 // Statements returns the statements that create the tables, for those who run their migrations
-// themselves. None ends in a semicolon. The schema is that of Config.Table,
-// or if it names none, that of whoever runs them.
+// themselves. None ends in a semicolon. They name the schema of
+// Config.Table, or none, and then make the tables in the schema of whoever runs them.
 func (s *Store) Statements() []string { return s.db.Statements() }
 
 // CreateTables creates the tables unless they exist. Any number of processes may call it at the

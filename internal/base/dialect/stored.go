@@ -218,7 +218,7 @@ func textOf(v driver.Value) (string, bool) {
 }
 
 // plainNumber returns a number in the form of decimalText: 0.5 for ".5", 100 for "1e2", 3 for "+3".
-// It returns what is no number, or has too many digits, as it is.
+// It does not change what is no number, or has too many digits.
 func plainNumber(s string) string {
 	found := numberText.FindStringSubmatch(s)
 	if found == nil || found[2]+found[3] == "" {

@@ -180,8 +180,8 @@ func (f Field) Renew(v reflect.Value) reflect.Value {
 	return v
 }
 
-// At returns v, an addressable field that is [Field.Plain], as a key. The memory of a number of 64
-// bits is that of a types.Snowflake.
+// At returns v, an addressable field that is [Field.Plain], as a key. A 64-bit number has the
+// memory of a types.Snowflake.
 func At(v reflect.Value) *types.Snowflake {
 	return reflect.NewAt(Snowflake, v.Addr().UnsafePointer()).Interface().(*types.Snowflake)
 }

@@ -24,7 +24,7 @@ var (
 
 // Untyped returns the type without a mark that has the memory layout of t: [types.Snowflake] for
 // a [types.ID], [types.NullSnowflake] for a [types.NullID], and likewise for a pointer to an ID
-// and for sql.Null. Any other type is returned as it is.
+// and for sql.Null. Any other type is returned unchanged.
 //
 // Instances of a generic type have nothing in common but their name. A method to recognize them
 // by would be part of what users see of a key, and could be had by types of their own.

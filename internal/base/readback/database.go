@@ -12,7 +12,7 @@ import (
 )
 
 // A database holds everything in which looks differ between the databases. The zero value is
-// another database, of which the package asks no catalog.
+// another database, whose catalog is not read.
 type database struct {
 	// exact is the condition that the column "@" has the very value "?", which the two are by the
 	// rules of any column and index then. "": values are not compared as they were sent.

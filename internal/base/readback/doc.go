@@ -12,7 +12,7 @@
 //     that has exactly these values equals the row in the unique key, whatever the types and the
 //     collation of that are. MySQL compares by other rules than it stores, so this look is left out
 //     there; and 20 rows or more are worth the query of the catalog that the next look takes.
-//  3. Rows that are not found so, or of which several are found, by the target again, in the form
+//  3. Rows that are not found in this way, or more than once, by the target again, in the form
 //     in which its columns store values: a DECIMAL(10,2) keeps 1.23 of 1.234.
 //  4. Rows that are not found either and have a key of the caller, by that key. Such a row was
 //     inserted, because otherwise a stored row would equal it in the target. A key of the caller

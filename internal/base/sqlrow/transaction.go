@@ -45,7 +45,7 @@ type Tx struct {
 }
 
 // Within returns a Tx for statements in the transaction of a caller, who ends it. It has no
-// clocks. Its guarantees are those of the caller's COMMIT, so a SQLite database may be in
+// clocks. It guarantees what the caller's COMMIT does, so a SQLite database may be in
 // memory. But two processes must not have one file without its log in common: the errors for
 // that are [ErrNotDurable] and [ErrReplaced].
 func (d *DB) Within(ctx context.Context, tx Executor) (*Tx, error) {

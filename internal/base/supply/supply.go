@@ -99,7 +99,7 @@ func IsNil(value any) bool {
 	}
 }
 
-// Take sets all of ids to new keys, or none. It returns the error of the source as it is, or a
+// Take sets all of ids to new keys, or none. It returns the error of the source unwrapped, or a
 // [*KeyError].
 func (s *Supply) Take(ctx context.Context, ids []types.Snowflake) error {
 	var err error

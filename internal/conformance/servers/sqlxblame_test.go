@@ -226,7 +226,7 @@ func endedOnMySQL(t *testing.T, dsn string) {
 	t.Helper()
 	admin := openSqlx(t, "mysql", dsn)
 	// A session whose client has been told of its end is in the list for a moment longer, with
-	// its state. So one hit does not do: it ends what sleeps until the statement is over.
+	// its state. One hit is not enough: it ends what sleeps until the statement is over.
 	kill := func(what string) func(*testing.T, sqlxcases.Database, <-chan struct{}) {
 		return func(t *testing.T, d sqlxcases.Database, over <-chan struct{}) {
 			t.Helper()
