@@ -2,5 +2,5 @@
 
 package main
 
-// unsynchronised says nothing where the kernel cannot be asked.
+// unsynchronised returns nothing where the kernel cannot be asked.
 func unsynchronised() string { return "" }

@@ -204,7 +204,7 @@ type pageShop struct {
 	env       string // of the clients
 }
 
-// orders are the times and workers of the shop's keys. The one of A-16 is that of the pages.
+// orders are the times and workers of the shop's keys. The key of A-16 is the one on the pages.
 var orders = map[string]core.Parts{
 	"March":   {Time: time.Date(2026, 3, 10, 8, 0, 0, 0, time.UTC), Worker: 3},
 	"Sunday":  {Time: time.Date(2026, 5, 3, 23, 59, 59, 999e6, time.UTC), Worker: 3, Sequence: 4095},

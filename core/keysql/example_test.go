@@ -57,7 +57,7 @@ func ExampleColumn_Min() {
 	// DELETE FROM orders WHERE id < least(greatest(floor((extract(epoch FROM now() - interval '90 days') - 1735689600) * 1000), 0), 2199023255551)::bigint * 4194304
 }
 
-// JSON that the database makes, with a key of which JavaScript keeps every digit.
+// JSON that the database makes, with a key whose digits JavaScript keeps.
 func ExampleColumn_Text() {
 	orders, err := keysql.New(keysql.PostgreSQL, core.Default(), "orders.id")
 	if err != nil {

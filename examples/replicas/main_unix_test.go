@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A watched is a program that runs, of which the test reads what it prints.
+// A watched is a running program whose output the test reads.
 type watched struct {
 	*exec.Cmd
 	lines  *bufio.Scanner

@@ -12,7 +12,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// layout is that of all IDs here.
+// layout is the layout of all IDs here.
 var layout = core.Default()
 
 // A proof is what verify has found out.

@@ -366,7 +366,7 @@ func TestAPageOfAnotherSiteCannotSave(t *testing.T) {
 	}
 }
 
-// A name may be in Arabic, and a time is that of no zone unless it says which.
+// A name may be in Arabic, and a time has no zone unless it names one.
 func TestThePageTakesTextOfEitherDirectionAndNamesTheZone(t *testing.T) {
 	text, err := fs.ReadFile(embedded, "page/index.html")
 	if err != nil {

@@ -20,7 +20,7 @@ type Segments struct {
 	Torn bool
 }
 
-// segmentTag is that of the row of a run.
+// segmentTag is the tag of a run's row.
 const segmentTag = "chaos"
 
 // segmentPatience is how long a process that was asked to end may take.

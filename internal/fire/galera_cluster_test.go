@@ -249,7 +249,7 @@ func (g *galera) killAll(ctx context.Context) error {
 }
 
 // openGalera opens a database, or none if it has no name, at some addresses with commas
-// between. settings are those of each session.
+// between. settings apply to each session.
 func openGalera(addresses, database string, settings map[string]string) *sql.DB {
 	c := &inTurn{}
 	for ip := range strings.SplitSeq(addresses, ",") {

@@ -102,7 +102,7 @@ func (s *Set) Of(t types.Type) *Model {
 	return s.add(name)
 }
 
-// Named returns the models whose type has the name, or a name of which it is the last word.
+// Named returns the models whose type has the name, or a name that ends with it as a word.
 func (s *Set) Named(word string) (found []*Model) {
 	for _, m := range s.All {
 		if name := m.Name.Name(); name == word || len(word) >= 4 && strings.HasSuffix(name, word) {

@@ -25,7 +25,7 @@ func (sv *server) records(row string) (names []string) {
 	return names
 }
 
-// Nobody waits until old records are deleted, and it may fail.
+// No call waits until old records are deleted, and it may fail.
 func TestOldRecordsAreDeletedBesideTheClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const row = "/s/shop/3/0"

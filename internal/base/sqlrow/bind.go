@@ -66,7 +66,7 @@ func literalNumber(d dialect.Dialect, n int64) string {
 }
 
 // literalText writes s in a form that means the same under every setting: in PostgreSQL,
-// standard_conforming_strings says nothing about E'…', and in MySQL, sql_mode nothing about
+// standard_conforming_strings does not apply to E'…', and in MySQL, sql_mode not to
 // hexadecimal digits.
 func literalText(d dialect.Dialect, s string) string {
 	if d == dialect.PostgreSQL {

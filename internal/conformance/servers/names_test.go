@@ -139,7 +139,7 @@ var stores = map[string]func(*sql.DB, sqlstore.Config) (interface{ CreateTables(
 	},
 }
 
-// Two services write to public.orders as two roles, of which one has a schema of its own name.
+// Two services write to public.orders as two roles, one of which has a schema of its own name.
 func TestRolesWithSchemasOfTheirOwnHaveOneTableOfLeases(t *testing.T) {
 	g := namesPostgres(t)
 	billing := spaceName()

@@ -54,7 +54,7 @@ func runGo(t *testing.T, setting, imports, dsn, statements string) string {
 	return string(out)
 }
 
-// Three orders, of which the second is of Monday, 4 May 2026.
+// Three orders; the second is of Monday, 4 May 2026.
 func TestThePageSelectsByTheKeys(t *testing.T) {
 	setting, blocks := goOf(t, "reading.md", "When was this key made?", "The orders of last Monday", "Pages")
 	dsn, _ := servertest.StartPostgreSQL(t)
