@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -144,36 +143,6 @@ func (a *attempt) restoreKeys() {
 
 func (w *writer) unresolved(l *load, row int, problem string) error {
 	return w.rowError(l, row, "", fmt.Errorf("%w: %s", ErrUnresolved, problem))
-}
-
-// byKeys selects the key and fields of the rows stored under the keys of at, and calls scan for
-// each. With lock, they may be rows of others.
-func (a *attempt) byKeys(ctx context.Context, s session, l *load, at map[types.Snowflake][]int, fields []destination, lock bool, scan func(*sql.Rows) error) error {
-	key, of := a.dialect.Quote(l.key.name), ""
-	if a.dialect.NameIsText {
-		of = a.dialect.Quote(l.name) + "."
-	}
-	names := []string{key}
-	for _, f := range fields {
-		names = append(names, of+a.dialect.Quote(f.name))
-	}
-	head := "SELECT " + strings.Join(names, ", ") + " FROM " + a.dialect.Quote(l.name) + " WHERE " + key + " IN ("
-	end := ")"
-	if lock {
-		end += a.dialect.ForUpdate
-	}
-	// In order, for the index and for readers of logs.
-	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(at)), readback.KeysPerQuery) {
-		args := make([]any, readback.FewSizes(len(chunk), readback.KeysPerQuery))
-		marks := make([]string, len(args))
-		for i := range args {
-			args[i], marks[i] = int64(chunk[min(i, len(chunk)-1)]), a.dialect.Placeholder(i+1)
-		}
-		if err := a.query(ctx, s, l, head+strings.Join(marks, ", ")+end, args, scan); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // query runs a SELECT and calls scan for each row.

@@ -87,7 +87,7 @@ func (r *rows) inTurn() []load {
 	for start, end := 0, 1; end <= len(rows); end++ {
 		t := r.nodes[order[start]].table
 		if end == len(rows) || r.nodes[order[end]].table != t {
-			loads = append(loads, load{table: t, rows: rows[start:end], at: order[start:end]})
+			loads = append(loads, load{table: t, rows: rows[start:end], given: order[start:end]})
 			start = end
 		}
 	}
@@ -164,10 +164,10 @@ func inOrder(n int, refers func(i int, yield func(to int))) []int {
 func (l *load) permute(order []int) {
 	l.rows = permuted(l.rows, order)
 	l.fresh = permuted(l.fresh, order)
-	if l.at == nil {
-		l.at = order
+	if l.given == nil {
+		l.given = order
 	} else {
-		l.at = permuted(l.at, order)
+		l.given = permuted(l.given, order)
 	}
 	if l.assigned >= 0 {
 		l.assigned = slices.Index(order, l.assigned)
@@ -189,14 +189,14 @@ func permuted[T any](list []T, order []int) []T {
 // asGiven makes the error of a call without a walk count the rows as they were given.
 func (w *writer) asGiven(err error) error {
 	e := (*InsertError)(nil)
-	if w.nodes != nil || w.loads[0].at == nil || !errors.As(err, &e) {
+	if w.nodes != nil || w.loads[0].given == nil || !errors.As(err, &e) {
 		return err
 	}
-	at := w.loads[0].at
-	sent := at[e.First : e.Last+1]
+	given := w.loads[0].given
+	sent := given[e.First : e.Last+1]
 	e.First, e.Last = slices.Min(sent), slices.Max(sent)
 	if e.Row >= 0 {
-		e.Row = at[e.Row]
+		e.Row = given[e.Row]
 	}
 	return err
 }

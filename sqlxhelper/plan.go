@@ -49,7 +49,7 @@ type column struct {
 	index  []int         // for reflect's FieldByIndex
 	shared bool          // an embedded pointer leads to it, so two rows may have one
 	key    keytype.Field // how it holds a key; an integer holds one only where builder.holdKey says so
-	plain  reflect.Kind  // of the field, if its type is predeclared, types.Snowflake or types.ID
+	basic  reflect.Kind  // of the field, if its type is predeclared, types.Snowflake or types.ID
 	valuer bool          // the field is a driver.Valuer, or the pointer to it is
 	// byAddress: only the pointer to the field is a driver.Valuer.
 	byAddress bool
@@ -285,7 +285,7 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 	if problem := nameProblem(info.Name); problem != "" {
 		return c, problem
 	}
-	c = column{name: info.Name, typ: f.Type, plain: plainKind(f.Type), key: keytype.FieldOf(f.Type, 0)}
+	c = column{name: info.Name, typ: f.Type, basic: basicKind(f.Type), key: keytype.FieldOf(f.Type, 0)}
 	c.kind, _ = pgtext.KindOf(f.Type)
 	if pgtext.IsValuer(f.Type) {
 		c.valuer, c.byAddress = true, !f.Type.Implements(valuerType)
@@ -317,8 +317,8 @@ func newColumn(f reflect.StructField, info *reflectx.FieldInfo) (c column, probl
 	}
 }
 
-// plainKind returns the kind of a type that is predeclared, types.Snowflake or types.ID.
-func plainKind(t reflect.Type) reflect.Kind {
+// basicKind returns the kind of a type that is predeclared, types.Snowflake or types.ID.
+func basicKind(t reflect.Type) reflect.Kind {
 	if keytype.Untyped(t) == keytype.Snowflake || t.PkgPath() == "" {
 		return t.Kind()
 	}

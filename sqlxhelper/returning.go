@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/internal/base/readback"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -96,6 +99,19 @@ type reading struct {
 	values []reflect.Value // pointers
 }
 
+// selectHead returns the SELECT that reads the key and the columns of Returning, up to the keys.
+func (t *table) selectHead(d *traits) string {
+	key, of := d.Quote(t.key.name), ""
+	if d.NameIsText {
+		of = d.Quote(t.name) + "."
+	}
+	names := []string{key}
+	for _, f := range t.read {
+		names = append(names, of+d.Quote(f.name))
+	}
+	return "SELECT " + strings.Join(names, ", ") + " FROM " + d.Quote(t.name) + " WHERE " + key + " IN ("
+}
+
 // read reads the columns of Returning for the rows of a load.
 func (a *attempt) read(ctx context.Context, s session, l *load) error {
 	at := make(map[types.Snowflake][]int, len(l.rows))
@@ -103,33 +119,47 @@ func (a *attempt) read(ctx context.Context, s session, l *load) error {
 		id := *l.plan.id(row)
 		at[id] = append(at[id], i)
 	}
-	var id types.Snowflake
-	err := a.byKeys(ctx, s, l, at, l.read, l.upsert != nil, func(rows *sql.Rows) error {
-		values, err := scanRow(rows, &id, l.read)
-		for n, i := range at[id] {
-			if n > 0 {
-				// Two rows of an upsert may be one in the database, but must not share what
-				// they point to in memory.
-				values, err = scanRow(rows, &id, l.read)
-			}
-			if err != nil {
-				break
-			}
-			a.readings = append(a.readings, reading{l.rows[i], l.read, values})
+	end := ")"
+	if l.upsert != nil {
+		end += a.dialect.ForUpdate // they may be rows of others
+	}
+	// In order, for the index and for readers of logs.
+	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(at)), readback.KeysPerQuery) {
+		args := make([]any, readback.FewSizes(len(chunk), readback.KeysPerQuery))
+		marks := make([]string, len(args))
+		for i := range args {
+			args[i], marks[i] = int64(chunk[min(i, len(chunk)-1)]), a.dialect.Placeholder(i+1)
 		}
-		delete(at, id)
-		if err != nil {
-			return fmt.Errorf("row with key %d: %w", id, err)
+		if err := a.query(ctx, s, l, l.lookUp+strings.Join(marks, ", ")+end, args, func(rows *sql.Rows) error { return a.keep(rows, l, at) }); err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	for i, row := range l.rows {
 		if _, missing := at[*l.plan.id(row)]; missing {
 			return a.unresolved(l, i, "its row is not there to be read back")
 		}
+	}
+	return nil
+}
+
+// keep keeps what a stored row has for the rows of l with its key, and takes the key out of at.
+func (a *attempt) keep(rows *sql.Rows, l *load, at map[types.Snowflake][]int) error {
+	var id types.Snowflake
+	values, err := scanRow(rows, &id, l.read)
+	for n, i := range at[id] {
+		if n > 0 {
+			// Two rows of an upsert may be one in the database, but must not share what
+			// they point to in memory.
+			values, err = scanRow(rows, &id, l.read)
+		}
+		if err != nil {
+			break
+		}
+		a.readings = append(a.readings, reading{l.rows[i], l.read, values})
+	}
+	delete(at, id)
+	if err != nil {
+		return fmt.Errorf("row with key %d: %w", id, err)
 	}
 	return nil
 }

@@ -305,17 +305,17 @@ func (r *rows) assign(ctx context.Context, src keySource) error {
 type load struct {
 	*table
 	rows     []reflect.Value
-	at       []int  // the place of each row among those of the call; nil: the same as here
+	given    []int  // the place of each row among those of the call; nil: the same as here
 	assigned int    // a row whose key the call assigns, or -1
 	fresh    []bool // of an upsert, by row: the call assigns the key
 }
 
 // index returns the place of a row of the load among the rows of the call.
 func (l *load) index(row int) int {
-	if l.at == nil {
+	if l.given == nil {
 		return row
 	}
-	return l.at[row]
+	return l.given[row]
 }
 
 // loads divides the rows by table, referenced tables first, or returns why they cannot be sent so.

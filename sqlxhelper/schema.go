@@ -50,6 +50,7 @@ type table struct {
 	chunk   int       // how many rows a full statement has
 	head    string    // INSERT INTO table (columns)
 	tail    string    // what follows the values: ON CONFLICT …, or nothing
+	lookUp  string    // of Returning, see selectHead
 	refused error     // instead of a head: why rows cannot be written
 }
 
@@ -178,4 +179,7 @@ func (t *table) complete(d *traits) {
 	}
 	t.chunk = d.chunk(len(t.columns))
 	t.head, t.refused = d.insertHead(t.name, t.columns)
+	if t.read != nil {
+		t.lookUp = t.selectHead(d)
+	}
 }

@@ -215,7 +215,7 @@ const maxNesting = 8
 // more from them than Value returns.
 func (c *column) argument(row reflect.Value) (any, error) {
 	f := c.in(row)
-	switch c.plain {
+	switch c.basic {
 	case reflect.Int, reflect.Int64:
 		return f.Int(), nil // as types.Snowflake.Value and database/sql do
 	case reflect.String:
