@@ -19,7 +19,7 @@ type Helper struct {
 	src     Source
 	keys    keySource // of src, under the options
 	config  config
-	schemas *sync.Map // schemaKey to *schema, under the options
+	schemas *schemas
 	*memory
 	// fullChunk is shared by the chunks of one InsertSeq; nil otherwise.
 	fullChunk *fullChunk
@@ -58,7 +58,7 @@ func (h *Helper) With(opts ...Option) *Helper {
 	for _, o := range opts {
 		o(&changed.config)
 	}
-	changed.keys, changed.schemas = changed.newKeySource(), &sync.Map{}
+	changed.keys, changed.schemas = changed.newKeySource(), &schemas{}
 	return &changed
 }
 

@@ -1,6 +1,7 @@
 package sqlxhelper
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -42,5 +43,20 @@ func TestSchemaIsMadeOnce(t *testing.T) {
 		}
 	}); n > 1 {
 		t.Errorf("schema() makes %v allocations; want it to be found", n)
+	}
+}
+
+func TestFewSchemasAreKept(t *testing.T) {
+	h := New(nil)
+	c := &conn{mapper: sqlx.NewDb(nil, "").Mapper, dialect: traitsOf(SQLite)}
+	for i := range 3 * maxSchemas {
+		if _, err := h.schema(reflect.TypeFor[types.Model](), c, fmt.Sprint("t", i), false); err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		h.schemas.cache.Range(func(any, any) bool { kept++; return kept <= maxSchemas })
+		if kept > maxSchemas {
+			t.Fatalf("schemas after %d tables = %d or more; want at most %d", i+1, kept, maxSchemas)
+		}
 	}
 }

@@ -76,6 +76,7 @@ type rows struct {
 	first   int                // how many rows of a sequence come before them
 	many    bool               // the call was given a slice
 	shards  *shards            // where new keys go; nil: where the source has put them
+	scratch []types.Snowflake  // has room for one key, for rows that are one again and again; or nil
 	graph                      // of a walk; otherwise empty
 }
 
@@ -272,7 +273,10 @@ func (r *rows) assign(ctx context.Context, src keySource) error {
 		}
 	}
 	if missing > 0 {
-		keys := make([]types.Snowflake, missing)
+		keys := r.scratch
+		if keys == nil {
+			keys = make([]types.Snowflake, missing)
+		}
 		if src.refused != nil {
 			return src.unusable(missing)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/jmoiron/sqlx/reflectx"
 )
@@ -26,6 +28,15 @@ type schemaKey struct {
 	table   string
 	deep    bool // InsertGraph
 }
+
+// schemas has those of a Helper, under its options.
+type schemas struct {
+	made  atomic.Int64
+	cache sync.Map // schemaKey to *schema
+}
+
+// maxSchemas bounds the cache, for programs that make up names of tables.
+const maxSchemas = 1000
 
 // A table is a database table and the row type that a call writes into it. Two types with
 // different columns may share a database table.
@@ -54,11 +65,11 @@ type table struct {
 	refused error     // instead of a head: why rows cannot be written
 }
 
-// schema returns the schema of a call. Two goroutines may both make it; they are equal, and one is
-// kept.
+// schema returns the schema of a call. Two goroutines may both make it; they are equal, and the
+// last one is kept.
 func (h *Helper) schema(t reflect.Type, c *conn, table string, deep bool) (*schema, error) {
 	key := schemaKey{t, c.mapper, c.dialect, table, deep}
-	if kept, ok := h.schemas.Load(key); ok {
+	if kept, ok := h.schemas.cache.Load(key); ok {
 		return kept.(*schema), nil
 	}
 	if problem := tableProblem(table); problem != "" {
@@ -75,8 +86,11 @@ func (h *Helper) schema(t reflect.Type, c *conn, table string, deep bool) (*sche
 	for _, t := range s.tables {
 		t.complete(s.dialect)
 	}
-	kept, _ := h.schemas.LoadOrStore(key, s)
-	return kept.(*schema), nil
+	if h.schemas.made.Add(1)%maxSchemas == 0 {
+		h.schemas.cache.Clear()
+	}
+	h.schemas.cache.Store(key, s)
+	return s, nil
 }
 
 // newSchema finds the tables of all rows that a call may write, and sorts them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/internal/base/outcome"
+	"github.com/snowkey/snowkey/types"
 )
 
 // seqRows is how many rows of a sequence are in memory at a time. Statements usually have
@@ -114,7 +115,7 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	if h.config.copier != nil {
 		size = max(size, min(h.config.copyRows, copyRows)) // or no chunk would have enough rows for COPY
 	}
-	var chunk []T
+	chunk := make([]T, 0, size)
 	b, err := manyRows("InsertSeq", chunk)
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	if err != nil {
 		return err
 	}
-	kept := keeper{keys: h.keys, row: rows{schema: schema}, pointers: b.pointer}
+	kept := keeper{keys: h.keys, row: rows{schema: schema, scratch: make([]types.Snowflake, 1)}, pointers: b.pointer}
 	send := func() error {
 		b.value, b.first = reflect.ValueOf(chunk), s.stored
 		if err := h.insert(ctx, tx, s.table, b, false); err != nil {
