@@ -24,8 +24,8 @@ import (
 // direction. Use slices.Reverse to turn a page for display. A page with fewer rows than the
 // limit is the last one.
 //
-// The column is found as for a [Condition]. If the condition before the page has an Or, it
-// is put in parentheses.
+// The column is found as for a [Condition]. Several conditions before the page are put in
+// parentheses, so that an Or among them does no harm.
 //
 // The statement fails with [ErrPage]
 //
@@ -62,11 +62,10 @@ func PageAfter(id types.Snowflake, limit int) Page {
 // PageBefore returns the page of the limit largest keys below id, in falling order, with
 // the newest row first. An id of zero is after the last row.
 func PageBefore(id types.Snowflake, limit int) Page {
-	p := Page{beyond: OlderThan(id), down: true, limit: limit}
 	if id == 0 {
-		p.beyond = Condition{}
+		return Page{down: true, limit: limit}
 	}
-	return p
+	return Page{beyond: OlderThan(id), down: true, limit: limit}
 }
 
 // On returns p for another column than the key of the model, see [Condition.On]. The column
@@ -90,10 +89,10 @@ func (Page) Build(b clause.Builder) {
 // ModifyStatement adds p to stmt. GORM calls it for Clauses and gorm.G. In the generic
 // API, pass it to Scopes.
 func (p Page) ModifyStatement(stmt *gorm.Statement) {
-	where, ok := stmt.Clauses["WHERE"]
-	if before, known := where.Expression.(clause.Where); ok && known && slices.ContainsFunc(before.Exprs, alternative) {
+	where := stmt.Clauses["WHERE"]
+	if before, ok := where.Expression.(clause.Where); ok && len(before.Exprs) > 0 {
 		// "a OR b" would become "a OR b AND beyond".
-		where.Expression = clause.Where{Exprs: []clause.Expression{pageGroup(before.Exprs)}}
+		where.Expression = clause.Where{Exprs: []clause.Expression{clause.And(before.Exprs...)}}
 		stmt.Clauses["WHERE"] = where
 	}
 	stmt.AddClause(clause.Where{Exprs: []clause.Expression{pageStart(p)}})
@@ -101,73 +100,57 @@ func (p Page) ModifyStatement(stmt *gorm.Statement) {
 	stmt.AddClause(clause.Limit{Limit: &p.limit})
 }
 
-// A pageGroup is the conditions before a page, in parentheses.
-type pageGroup []clause.Expression
-
-func (g pageGroup) Build(b clause.Builder) {
-	_ = b.WriteByte('(')
-	clause.Where{Exprs: slices.Clone(g)}.Build(b) // which changes the order in the slice
-	_ = b.WriteByte(')')
-}
-
 // A pageStart is the condition of a page. It is written when the statement is complete, and
-// checks the rest of it.
+// checks the rest of it. It does not do so earlier, because GORM loses the error of a subquery
+// and writes an empty one, and "NOT IN ()" selects every row; see [Condition.Build].
 type pageStart Page
 
 func (p pageStart) Build(b clause.Builder) {
-	stmt, ok := b.(*gorm.Statement)
-	if ok {
-		if err := p.check(stmt); err != nil {
-			_ = stmt.AddError(err)
-			return // see Condition.Build
+	if stmt, ok := b.(*gorm.Statement); ok {
+		if reason := p.refused(stmt); reason != "" {
+			_ = stmt.AddError(fmt.Errorf("%w: %s", ErrPage, reason))
+			return
 		}
 	}
 	p.beyond.Build(b)
 }
 
-func (p pageStart) check(stmt *gorm.Statement) error {
-	// Not earlier, because GORM loses the error of a subquery and writes an empty one, and
-	// "NOT IN ()" selects every row.
-	if p.limit < 1 {
-		return fmt.Errorf("%w: a limit of %d; use 1 or more", ErrPage, p.limit)
+// refused returns why stmt is no page, or "".
+func (p pageStart) refused(stmt *gorm.Statement) string {
+	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
+	sorted, isSorted := stmt.Clauses["ORDER BY"] // Count removes it
+	order, _ := sorted.Expression.(clause.OrderBy)
+	_, own := order.Expression.(pageOrder)
+	switch {
+	case p.limit < 1:
+		return fmt.Sprintf("a limit of %d; use 1 or more", p.limit)
+	case !slices.Contains(stmt.BuildClauses, "LIMIT"):
+		return "the statement takes no LIMIT; use NewerThan or OlderThan"
+	case isSorted && (!own || len(order.Columns) > 0):
+		return "the statement has another order; remove it, as a page is ordered by its column"
+	case besideOr(where.Exprs):
+		return "an Or follows the page; put the alternatives into one Where before it"
 	}
-	if !slices.Contains(stmt.BuildClauses, "LIMIT") {
-		return fmt.Errorf("%w: the statement takes no LIMIT; use NewerThan or OlderThan", ErrPage)
-	}
-	if c, ok := stmt.Clauses["ORDER BY"]; ok { // Count removes it
-		order, _ := c.Expression.(clause.OrderBy)
-		if _, own := order.Expression.(pageOrder); !own || len(order.Columns) > 0 {
-			return fmt.Errorf("%w: the statement has another order; remove it, as a page is ordered by its column", ErrPage)
-		}
-	}
-	if where, ok := stmt.Clauses["WHERE"].Expression.(clause.Where); ok && besideAlternative(where.Exprs) {
-		return fmt.Errorf("%w: an Or follows the page; put the alternatives into one Where before it", ErrPage)
-	}
-	return nil
+	return ""
 }
 
-// besideAlternative reports whether list, or a conjunction or group in it, has both a page
-// start and an Or.
-func besideAlternative(list []clause.Expression) bool {
-	start := func(e clause.Expression) bool { _, ok := e.(pageStart); return ok }
-	if slices.ContainsFunc(list, start) && slices.ContainsFunc(list, alternative) {
-		return true
-	}
-	return slices.ContainsFunc(list, func(e clause.Expression) bool {
+// besideOr reports whether list, or a conjunction in it, has both a page start and an Or. GORM
+// makes a conjunction of both for a model with a soft delete.
+func besideOr(list []clause.Expression) bool {
+	start, or := false, false
+	for _, e := range list {
 		switch e := e.(type) {
+		case pageStart:
+			start = true
+		case clause.OrConditions:
+			or = or || len(e.Exprs) == 1 // written after OR, and not after AND
 		case clause.AndConditions:
-			return besideAlternative(e.Exprs)
-		case pageGroup:
-			return besideAlternative(e)
+			if besideOr(e.Exprs) {
+				return true
+			}
 		}
-		return false
-	})
-}
-
-// alternative reports whether e is written after OR, and not after AND.
-func alternative(e clause.Expression) bool {
-	or, ok := e.(clause.OrConditions)
-	return ok && len(or.Exprs) == 1
+	}
+	return start && or
 }
 
 // A pageOrder is the order of a page, whose column is known only when the statement is
