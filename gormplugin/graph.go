@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -36,9 +35,9 @@ import (
 // conditions are ignored, and the plugin need not be installed on it.
 //
 // [Filled] says which columns get keys. Keys that are set are kept. A new key is larger
-// than the keys of the rows that its row refers to, and keys increase along every slice as
-// far as the first rule allows it. As far as both rules allow, the items of the first order
-// come before the items of the second. The two ends of a many-to-many have no order.
+// than the keys of the rows that its row refers to, unless these refer back to it. Otherwise
+// keys increase in the order in which the rows are found: along every slice, and those of the
+// items of the first order before those of the second.
 //
 // A foreign key is overwritten by the key of the row in the association, as in a Create. If
 // several rows claim it, a belongs-to wins, then the last has-one or has-many. A
@@ -52,7 +51,7 @@ import (
 // Omit("Labels.*"), which says that the labels are stored already.
 //
 // All missing keys come from the source in one call of Fill, if it has one. After an error
-// no field of the graph has changed. The errors are:
+// no field of the graph has changed, unless it is the last of these:
 //
 //   - [ErrNoSource], [ErrWideKey], [ErrBadKey] and the errors of the source.
 //   - [ModelError], and GORM's error for a model that it cannot parse.
@@ -99,13 +98,8 @@ type graph struct {
 	planOf func(*schema.Schema) *plan // of a model that is settled
 	models map[*schema.Schema]*graphModel
 	rows   []graphRow // in the order in which they were found
-	lists  int        // how many slices were read
 	at     map[identity]int
 	edges  []edge
-	in     edgeGroups // by the second row
-
-	fallible bool     // a foreign key may refuse its value
-	changes  []change // what to undo then
 
 	placing
 }
@@ -129,7 +123,8 @@ type graphRow struct {
 	from   int // the row from which it was found; -1 for none
 	by     *relation
 	index  int // in a slice; -1 for none
-	list   int // the number of the last slice that held it; 0 for none
+
+	first, last int // the edges to its parents, see edge.next; -1 for none
 }
 
 // An identity tells structs apart, since a struct and its first field have one address.
@@ -138,11 +133,27 @@ type identity struct {
 	model   *graphModel
 }
 
-// An edge says that the first row comes before the second. With a relation, the first is
-// the parent of the second; without one, it precedes it in a slice.
+// An edge says that child refers to parent. The edges of a child are a list.
 type edge struct {
-	first, second int
+	parent, child int
 	by            *relation
+	next          int // the next edge of child; -1 for none
+}
+
+// connect adds the edge of a relation, which is not many-to-many, from row from to row to.
+func (g *graph) connect(from, to int, by *relation) {
+	e := edge{parent: from, child: to, by: by, next: -1}
+	if by.Type == schema.BelongsTo {
+		e.parent, e.child = to, from
+	}
+	child := &g.rows[e.child]
+	if child.last < 0 {
+		child.first = len(g.edges)
+	} else {
+		g.edges[child.last].next = len(g.edges)
+	}
+	child.last = len(g.edges)
+	g.edges = append(g.edges, e)
 }
 
 // A graphModel is a model of the graph.
@@ -194,12 +205,32 @@ func (g *graph) assign() error {
 			if g.plugin.supply.Sharded() {
 				ids[n] = g.plugin.supply.On(g.shard(m.row), ids[n])
 			}
-			fields := g.rows[m.row].fields
-			g.remember(m.column.field, fields)
-			m.column.put(g.ctx, row{fields: fields}, m.column.of(ids[n]))
+			m.column.put(g.ctx, row{fields: g.rows[m.row].fields}, m.column.of(ids[n]))
 		}
 	}
 	return g.link(order)
+}
+
+// order returns the rows as they were found, but the parents of each row, and their parents, before
+// it. This holds for every row that is not in a circle with its parent: a row is left only when all
+// its parents are, except those that are waiting for it.
+func (g *graph) order() []int {
+	order, seen := make([]int, 0, len(g.rows)), make([]bool, len(g.rows))
+	var visit func(i int)
+	visit = func(i int) {
+		if seen[i] {
+			return
+		}
+		seen[i] = true
+		for n := g.rows[i].first; n >= 0; n = g.edges[n].next {
+			visit(g.edges[n].parent)
+		}
+		order = append(order, i)
+	}
+	for i := range g.rows {
+		visit(i)
+	}
+	return order
 }
 
 // link sets the foreign keys. In its order each key is final before it is copied, even one
@@ -216,9 +247,9 @@ func (g *graph) link(order []int) error {
 			// A belongs-to is copied after a has-one or has-many, as in GORM, which saves
 			// what a row belongs to just before the row.
 			for _, last := range []bool{false, true} {
-				for _, n := range g.in.of(i) {
+				for n := g.rows[i].first; n >= 0; n = g.edges[n].next {
 					e := &g.edges[n]
-					if e.by == nil || (e.by.Type == schema.BelongsTo) != last || (turn[e.first] > turn[i]) != late {
+					if (e.by.Type == schema.BelongsTo) != last || (turn[e.parent] > turn[i]) != late {
 						continue
 					}
 					if err := g.linkEdge(e); err != nil {
@@ -233,47 +264,15 @@ func (g *graph) link(order []int) error {
 
 // linkEdge sets the foreign keys of a child to the key of its parent.
 func (g *graph) linkEdge(e *edge) error {
-	parent, child := row{fields: g.rows[e.first].fields}, row{fields: g.rows[e.second].fields}
+	parent, child := row{fields: g.rows[e.parent].fields}, row{fields: g.rows[e.child].fields}
 	for i := range e.by.foreignKeys {
 		fk := &e.by.foreignKeys[i]
 		if fk.key.field == nil && !e.by.known(g.ctx, parent) {
 			continue
 		}
-		g.remember(fk.column.field, child.fields)
 		if err := fk.link(g.ctx, parent, child); err != nil {
-			g.undo()
 			return fmt.Errorf("gormplugin: %s.%s: %w", fk.column.field.Schema.Name, fk.column.field.Name, err)
 		}
 	}
 	return nil
-}
-
-// A change is the former value of a place.
-type change struct{ place, old reflect.Value }
-
-// remember keeps the value of field f of a struct, if a later error may undo it.
-func (g *graph) remember(f *schema.Field, v reflect.Value) {
-	if !g.fallible {
-		return
-	}
-	for _, i := range f.StructField.Index {
-		if i >= 0 {
-			v = v.Field(i)
-			continue
-		}
-		if v = v.Field(-i - 1); v.IsNil() { // an embedded pointer
-			break
-		}
-		v = v.Elem()
-	}
-	old := reflect.New(v.Type()).Elem()
-	old.Set(v)
-	g.changes = append(g.changes, change{v, old})
-}
-
-// undo restores the values that were remembered.
-func (g *graph) undo() {
-	for _, c := range slices.Backward(g.changes) {
-		c.place.Set(c.old)
-	}
 }

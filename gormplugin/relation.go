@@ -44,19 +44,6 @@ func (r *relation) sets(c *column) bool {
 	return c != nil && slices.ContainsFunc(r.foreignKeys, func(fk foreignKey) bool { return fk.column.field == c.field })
 }
 
-// family returns which of two rows is the parent, if row from has row to in the relation. The
-// rows of a many-to-many are neither.
-func (r *relation) family(from, to int) (parent, child int, ok bool) {
-	switch r.Type {
-	case schema.Many2Many:
-		return 0, 0, false
-	case schema.BelongsTo:
-		return to, from, true
-	default: // has one, has many
-		return from, to, true
-	}
-}
-
 // value returns the struct or slice in the association, if there is one. Like GORM, it takes
 // a zero struct by value for none.
 func (r *relation) value(ctx context.Context, fields reflect.Value) (reflect.Value, bool) {

@@ -54,7 +54,6 @@ func (g *graph) modelOf(s *schema.Schema) (*graphModel, error) {
 		if rel.Field.Creatable { // otherwise GORM does not store it with the row either
 			r := newRelation(rel)
 			r.placed = rel.Type == schema.BelongsTo && r.sets(p.shard)
-			g.fallible = g.fallible || slices.ContainsFunc(r.foreignKeys, func(fk foreignKey) bool { return !fk.direct })
 			m.relations = append(m.relations, r)
 		}
 	}
@@ -103,12 +102,9 @@ func (g *graph) walk(v reflect.Value, s *schema.Schema) error {
 func (g *graph) addAll(v reflect.Value, r graphRow) error {
 	if v.Kind() == reflect.Struct || v.Kind() == reflect.Map {
 		r.fields, r.index = v, -1
-		_, err := g.add(r)
-		return err
+		return g.add(r)
 	}
 	g.rows = slices.Grow(g.rows, v.Len())
-	g.lists++
-	before := -1
 	for r.index = range v.Len() {
 		r.fields = v.Index(r.index)
 		for r.fields.Kind() == reflect.Pointer {
@@ -121,42 +117,33 @@ func (g *graph) addAll(v reflect.Value, r graphRow) error {
 		default: // a slice of slices, which GORM takes for a relation
 			return fmt.Errorf("gormplugin: %s is a %s, not a struct: %w", g.path(r), r.fields.Type(), gorm.ErrInvalidData)
 		}
-		i, err := g.add(r)
-		if err != nil {
+		if err := g.add(r); err != nil {
 			return err
-		}
-		if again := g.rows[i].list == g.lists; !again {
-			if before >= 0 {
-				g.edges = append(g.edges, edge{first: before, second: i})
-			}
-			before, g.rows[i].list = i, g.lists
 		}
 	}
 	return nil
 }
 
-// add adds a row, unless the graph has it, and the edge to it. It returns the number of the
-// row.
-func (g *graph) add(r graphRow) (int, error) {
+// add adds a row, unless the graph has it, and the edge to it.
+func (g *graph) add(r graphRow) error {
 	key, ok := identify(r.fields, r.model)
 	if !ok {
-		return 0, fmt.Errorf("gormplugin: Assign of %s by value, pass a pointer: %w", r.model.schema.Name, gorm.ErrInvalidValue)
+		return fmt.Errorf("gormplugin: Assign of %s by value, pass a pointer: %w", r.model.schema.Name, gorm.ErrInvalidValue)
 	}
 	i, ok := g.at[key]
 	if !ok {
 		i = len(g.rows)
 		g.at[key] = i
+		r.first, r.last = -1, -1
 		g.rows = append(g.rows, r)
 	}
-	if r.by != nil {
-		if parent, child, ok := r.by.family(r.from, i); ok {
-			g.edges = append(g.edges, edge{first: parent, second: child, by: r.by})
-		}
+	if r.by != nil && r.by.Type != schema.Many2Many {
+		g.connect(r.from, i, r.by)
 	}
 	if g.plugin.supply.Sharded() {
 		g.meet(i, r)
 	}
-	return i, nil
+	return nil
 }
 
 // identify returns the identity of a row of m. A struct by value has none.
