@@ -17,7 +17,7 @@ import (
 
 // holdsSnowflake reports whether types.Snowflake reads values of f back.
 func holdsSnowflake(f *schema.Field) bool {
-	return f.Creatable && f.Serializer == nil && ours(f)
+	return f.Creatable && f.Serializer == nil && hasKeyType(f)
 }
 
 // check refuses rows with a key, or a foreign key, that types.Snowflake would not read

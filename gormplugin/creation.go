@@ -22,12 +22,12 @@ const (
 // A creation is what the plugin knows of one create statement. The first callback makes it,
 // and the others reuse it.
 type creation struct {
-	stmt     *gorm.Statement // the owner: GORM copies settings to the statements of associations
-	model    *model
-	database *database
-	plan     *plan
-	nested   bool              // the statement saves an association of another
-	fresh    []types.Snowflake // the keys that were assigned
+	in     *installation
+	stmt   *gorm.Statement // the owner: GORM copies settings to the statements of associations
+	model  *model
+	plan   *plan
+	nested bool              // the statement saves an association of another
+	fresh  []types.Snowflake // the keys that were assigned
 
 	// Hooks may change these. See read.
 	rows    rows
@@ -57,7 +57,7 @@ func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
 		return nil, p.err
 	}
 	_, nested := stmt.Settings.Load(savedAssociations)
-	c := &creation{stmt: stmt, model: m, database: in.database, plan: p, nested: nested}
+	c := &creation{in: in, stmt: stmt, model: m, plan: p, nested: nested}
 	stmt.Settings.Store(creationSetting, c)
 	return c, nil
 }
@@ -70,7 +70,7 @@ func (in *installation) fill(db *gorm.DB) *creation {
 	}
 	c, err := in.creationOf(db.Statement)
 	if c != nil {
-		err = c.fill(in.plugin)
+		err = c.fill()
 	}
 	if err != nil {
 		_ = db.AddError(err)
@@ -198,7 +198,7 @@ func (in *installation) assign(db *gorm.DB) {
 }
 
 // fill assigns the missing keys, all or none, and refuses rows that cannot be stored.
-func (c *creation) fill(p *Plugin) error {
+func (c *creation) fill() error {
 	if err := c.read(); err != nil {
 		return err
 	}
@@ -220,13 +220,13 @@ func (c *creation) fill(p *Plugin) error {
 	if !c.rows.settable(0) { // then no row is
 		return unaddressable(c.stmt.Schema)
 	}
-	ids, err := p.reserve(ctx, missing)
+	ids, err := c.in.plugin.reserve(ctx, missing)
 	if err != nil {
 		return supply.Failed("gormplugin", missing, " for "+c.stmt.Schema.Name, err)
 	}
-	g, next := graphIn(ctx, p), 0
+	g, next := graphIn(ctx, c.in.plugin), 0
 	if g != nil {
-		g.first(ids[0])
+		g.startAt(ids[0])
 	}
 	for i := range c.rows.len() {
 		r := c.rows.at(i)
@@ -234,7 +234,7 @@ func (c *creation) fill(p *Plugin) error {
 			// Checked again, because one pointer may be in the slice twice.
 			if c.columns[k].empty(ctx, r) {
 				if g != nil {
-					ids[next] = g.lay(ids[next], c.stmt.Schema, r)
+					ids[next] = g.onShard(ids[next], c.stmt.Schema, r)
 				}
 				c.columns[k].put(ctx, r, c.columns[k].of(ids[next]))
 				next++

@@ -48,7 +48,7 @@ func fill(in *installation, stmt *gorm.Statement) ([]types.Snowflake, error) {
 	stmt.Settings.Delete(creationSetting)
 	c, err := in.creationOf(stmt)
 	if err == nil {
-		err = c.fill(in.plugin)
+		err = c.fill()
 	}
 	return c.fresh, err
 }

@@ -95,13 +95,13 @@ type graph struct {
 	ctx    context.Context
 	db     *gorm.DB
 	plugin *Plugin
-	planOf func(*schema.Schema) *plan // of a model that is settled
+	planOf func(*schema.Schema) *plan // of a model whose relations are parsed
 	models map[*schema.Schema]*graphModel
 	rows   []graphRow // in the order in which they were found
 	at     map[identity]int
 	edges  []edge
 
-	placing
+	sharding
 }
 
 func newGraph(ctx context.Context, db *gorm.DB, p *Plugin, planOf func(*schema.Schema) *plan) (*graph, error) {
@@ -200,10 +200,10 @@ func (g *graph) assign() error {
 		if err != nil {
 			return supply.Failed("gormplugin", len(missing), " for a graph of "+g.rows[0].model.schema.Name, err)
 		}
-		g.first(ids[0])
+		g.startAt(ids[0])
 		for n, m := range missing {
 			if g.plugin.supply.Sharded() {
-				ids[n] = g.plugin.supply.On(g.shard(m.row), ids[n])
+				ids[n] = g.plugin.supply.On(g.chooseShard(m.row), ids[n])
 			}
 			m.column.put(g.ctx, row{fields: g.rows[m.row].fields}, m.column.of(ids[n]))
 		}

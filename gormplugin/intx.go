@@ -9,7 +9,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
@@ -170,11 +169,11 @@ func transactionsOf(db *gorm.DB) *outcome.Database {
 			}
 			return &transaction{bare(tx.Statement.ConnPool), tx}, nil
 		},
-		Dialect: databaseOf(db).dialect, Package: "gormplugin", Duplicate: gorm.ErrDuplicatedKey,
+		Dialect: traitsOf(db).Dialect, Package: "gormplugin", Duplicate: gorm.ErrDuplicatedKey,
 	}
 	// Which driver it is GORM does not tell, and programs wrap drivers. Where one may not end a
 	// call with its context, a goroutine waits for it, which takes some microseconds.
-	if dialect.TraitsOf(d.Dialect).EndsCalls {
+	if traitsOf(db).EndsCalls {
 		d.Cancels = outcome.CancelsAll
 	}
 	_, d.OneConnection = bare(db.Statement.ConnPool).(*sql.Conn)

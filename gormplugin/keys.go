@@ -33,7 +33,7 @@ type policy struct {
 
 // policy returns the policy of p on db. A nil p has no options.
 func (p *Plugin) policy(db *gorm.DB) policy {
-	return policy{p != nil && p.integers, databaseOf(db).rowIDs, p != nil && !p.supply.Sharded()}
+	return policy{p != nil && p.integers, traitsOf(db).RowIDs, p != nil && !p.supply.Sharded()}
 }
 
 // policyOf returns the policy of the plugin on db.
@@ -47,7 +47,7 @@ func policyOf(db *gorm.DB) policy {
 
 // key reports whether f holds keys as numbers, filled by the plugin or by others.
 func (k policy) key(f *schema.Field) bool {
-	return numeric(f) && (ours(f) || tagged(f) || k.takes(f))
+	return numeric(f) && (hasKeyType(f) || tagged(f) || k.takes(f))
 }
 
 // takes reports whether f is a primary key that GORM would let the database count, and that
@@ -275,8 +275,8 @@ func Filled(db *gorm.DB, s *schema.Schema) ([]*schema.Field, error) {
 	return fields, nil
 }
 
-// ours reports whether f has a type of package types, or a nullable form of it.
-func ours(f *schema.Field) bool {
+// hasKeyType reports whether f has a type of package types, or a nullable form of it.
+func hasKeyType(f *schema.Field) bool {
 	return keytype.FieldOf(f.FieldType, 0).Holds()
 }
 

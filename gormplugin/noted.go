@@ -56,7 +56,7 @@ func (in *installation) identify(db *gorm.DB) {
 		return
 	}
 	err := broken(r)
-	if err == nil && dialect.TraitsOf(in.database.dialect).Identifies && !in.server.anonymous.Load() && r.Unidentified() {
+	if err == nil && in.traits.Identifies && !in.server.anonymous.Load() && r.Unidentified() {
 		err = in.readID(db.Statement, r)
 	}
 	_ = db.AddError(err)
@@ -96,7 +96,7 @@ func (in *installation) observe(db *gorm.DB) {
 		return
 	}
 	if db.Error != nil {
-		if dialect.TraitsOf(in.database.dialect).EndsSilently && dialect.Retryable(db.Error) && r.Broken() == nil {
+		if in.traits.EndsSilently && dialect.Retryable(db.Error) && r.Broken() == nil {
 			r.Break(db.Error, db.Error)
 		}
 		return
@@ -154,11 +154,11 @@ func setsKey(stmt *gorm.Statement) bool {
 // transaction.
 func (in *installation) note(c *creation) {
 	r := in.plugin.recordOf(c.stmt.ConnPool)
-	if r == nil || len(c.columns) == 0 || c.rows.len() == 0 || !c.columns[0].field.PrimaryKey || !in.database.dialect.Valid() {
+	if r == nil || len(c.columns) == 0 || c.rows.len() == 0 || !c.columns[0].field.PrimaryKey || !in.traits.Valid() {
 		return
 	}
 	table := readback.TableNameOf(c.table())
-	place := outcome.Place{Dialect: in.database.dialect, Table: table.Name, Column: c.columns[0].field.DBName, Text: c.columns[0].key.Text()}
+	place := outcome.Place{Dialect: in.traits.Dialect, Table: table.Name, Column: c.columns[0].field.DBName, Text: c.columns[0].key.Text()}
 	// These names are written in quotes.
 	for _, name := range []string{table.Schema, table.Name, place.Column} {
 		if strings.ContainsAny(name, "\"`.") {

@@ -11,40 +11,42 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/readback"
 )
 
 // An installation is the plugin on one database. It keeps what it learns of the models for
 // the life of that database.
 type installation struct {
-	plugin   *Plugin
-	policy   policy
-	database *database
-	models   sync.Map // *schema.Schema → *model
-	server   server
+	plugin  *Plugin
+	policy  policy
+	traits  *dialect.Traits
+	models  sync.Map       // *schema.Schema → *model
+	server  server
 }
 
 // A model is what is known of one schema.
 type model struct {
-	schema  *schema.Schema
-	policy  policy
-	current atomic.Pointer[plan]
-	indexes func() []readback.Key // computed once, see declaredKeys
-	meets   atomic.Bool           // its rows have met others by a key that it does not declare, see dropUpsert
+	schema          *schema.Schema
+	policy          policy
+	current         atomic.Pointer[plan]
+	indexes         func() []readback.Key // computed once, see declaredKeys
+	meetsUndeclared atomic.Bool           // its rows have met others by a key that it does not declare, see dropUpsert
 }
 
-// model returns what is known of the model of stmt. A model in the map is settled.
+// model returns what is known of the model of stmt. The relations of a model in
+// the map are parsed.
 func (in *installation) model(stmt *gorm.Statement) *model {
 	if m, ok := in.models.Load(stmt.Schema); ok {
 		return m.(*model)
 	}
 	// The errors of other models are ignored here; GORM refuses their rows.
-	_ = settle(stmt.DB, stmt.Schema)
-	return in.settled(stmt.Schema, stmt.DB.NamingStrategy)
+	_ = awaitParsed(stmt.DB, stmt.Schema)
+	return in.modelOf(stmt.Schema, stmt.DB.NamingStrategy)
 }
 
-// settled returns what is known of a model that is settled.
-func (in *installation) settled(s *schema.Schema, namer schema.Namer) *model {
+// modelOf returns what is known of a model whose relations are parsed.
+func (in *installation) modelOf(s *schema.Schema, namer schema.Namer) *model {
 	m, ok := in.models.Load(s)
 	if !ok {
 		m, _ = in.models.LoadOrStore(s, &model{
@@ -56,15 +58,15 @@ func (in *installation) settled(s *schema.Schema, namer schema.Namer) *model {
 	return m.(*model)
 }
 
-// settle waits until the models to which s leads are parsed, and returns the errors of
+// awaitParsed waits until the models to which s leads are parsed, and returns the errors of
 // those that cannot be.
 //
 // GORM's Parse waits for the model that it is given, but not for the models of its
 // relations, which it returns incomplete while another goroutine parses them. A key may
-// then look like one to fill, although it is a foreign key. settle runs once per model.
+// then look like one to fill, although it is a foreign key. It runs once per model.
 //
 // The caller must not hold a Relationships.Mux, because a parser may need it.
-func settle(db *gorm.DB, s *schema.Schema) (err error) {
+func awaitParsed(db *gorm.DB, s *schema.Schema) (err error) {
 	list, seen := []*schema.Schema{s}, map[*schema.Schema]bool{s: true}
 	for len(list) > 0 {
 		s, list = list[0], list[1:]

@@ -16,45 +16,45 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// The key of a settleDetail is a foreign key, which is known once settleDoc is
-// parsed. The way from settleDetail leads there.
+// The key of a parsedDetail is a foreign key, which is known once parsedDoc is
+// parsed. The way from parsedDetail leads there.
 type (
-	settleDoc struct {
+	parsedDoc struct {
 		ID     types.Snowflake
-		Gate   *settleGate
-		Detail *settleDetail
+		Gate   *parsedGate
+		Detail *parsedDetail
 	}
-	settleGate struct {
+	parsedGate struct {
 		ID          types.Snowflake
-		SettleDocID types.Snowflake
+		ParsedDocID types.Snowflake
 	}
-	settleDetail struct {
-		SettleDocID types.Snowflake `gorm:"primaryKey"`
-		Notes       []settleNote    `gorm:"foreignKey:DetailID"`
+	parsedDetail struct {
+		ParsedDocID types.Snowflake `gorm:"primaryKey"`
+		Notes       []parsedNote    `gorm:"foreignKey:DetailID"`
 	}
-	settleNote struct {
+	parsedNote struct {
 		ID          types.Snowflake
 		DetailID    types.Snowflake
-		SettleDocID types.Snowflake
-		SettleDoc   *settleDoc
+		ParsedDocID types.Snowflake
+		ParsedDoc   *parsedDoc
 	}
 )
 
-// settleWait is what a goroutine that parses settleGate waits for, if there is
+// parsedWait is what a goroutine that parses parsedGate waits for, if there is
 // something.
-var settleWait atomic.Pointer[chan struct{}]
+var parsedWait atomic.Pointer[chan struct{}]
 
-// TableName is called by a parser that is in the middle of settleDoc.
-func (settleGate) TableName() string {
-	if wait := settleWait.Load(); wait != nil {
+// TableName is called by a parser that is in the middle of parsedDoc.
+func (parsedGate) TableName() string {
+	if wait := parsedWait.Load(); wait != nil {
 		<-*wait
 	}
 	return "gates"
 }
 
-// settleDB returns a function that opens a database on which no model was used
+// parsedDB returns a function that opens a database on which no model was used
 // yet, and whose statements are not run.
-func settleDB(t *testing.T) func() *gorm.DB {
+func parsedDB(t *testing.T) func() *gorm.DB {
 	t.Helper()
 	pool, err := openModels(t).DB()
 	if err != nil {
@@ -73,20 +73,20 @@ func settleDB(t *testing.T) func() *gorm.DB {
 }
 
 func TestCreateWaitsForModelsThatAnotherGoroutineParses(t *testing.T) {
-	db := settleDB(t)()
+	db := parsedDB(t)()
 	synctest.Test(t, func(t *testing.T) {
 		wait := make(chan struct{})
-		settleWait.Store(&wait)
-		defer settleWait.Store(nil)
-		var doc settleDoc
-		var detail settleDetail
+		parsedWait.Store(&wait)
+		defer parsedWait.Store(nil)
+		var doc parsedDoc
+		var detail parsedDetail
 		var group sync.WaitGroup
 		group.Go(func() {
 			if err := db.Create(&doc).Error; err != nil {
 				t.Errorf("Create(doc) = %v; want no error", err)
 			}
 		})
-		synctest.Wait() // settleDoc is being parsed
+		synctest.Wait() // parsedDoc is being parsed
 		group.Go(func() {
 			if err := db.Create(&detail).Error; !errors.Is(err, ErrNoKey) {
 				t.Errorf("Create(detail) = %v; want ErrNoKey", err)
@@ -95,18 +95,18 @@ func TestCreateWaitsForModelsThatAnotherGoroutineParses(t *testing.T) {
 		synctest.Wait()
 		close(wait)
 		group.Wait()
-		if detail.SettleDocID != 0 || doc.ID == 0 {
-			t.Errorf("keys of detail and doc = %d and %d; want 0, which is a foreign key, and one of the source", detail.SettleDocID, doc.ID)
+		if detail.ParsedDocID != 0 || doc.ID == 0 {
+			t.Errorf("keys of detail and doc = %d and %d; want 0, which is a foreign key, and one of the source", detail.ParsedDocID, doc.ID)
 		}
 	})
 }
 
 func TestFirstUseByTwoGoroutinesInventsNoForeignKey(t *testing.T) {
-	open := settleDB(t)
+	open := parsedDB(t)
 	for range 500 {
 		db := open()
-		var doc settleDoc
-		var detail settleDetail
+		var doc parsedDoc
+		var detail parsedDetail
 		begin := make(chan struct{})
 		var group sync.WaitGroup
 		for value, want := range map[any]error{&doc: nil, &detail: ErrNoKey} {
@@ -119,8 +119,8 @@ func TestFirstUseByTwoGoroutinesInventsNoForeignKey(t *testing.T) {
 		}
 		close(begin)
 		group.Wait()
-		if detail.SettleDocID != 0 || doc.ID == 0 {
-			t.Fatalf("keys of detail and doc = %d and %d; want 0, which is a foreign key, and one of the source", detail.SettleDocID, doc.ID)
+		if detail.ParsedDocID != 0 || doc.ID == 0 {
+			t.Fatalf("keys of detail and doc = %d and %d; want 0, which is a foreign key, and one of the source", detail.ParsedDocID, doc.ID)
 		}
 	}
 }

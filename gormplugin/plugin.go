@@ -86,9 +86,9 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 			return fmt.Errorf("%w: %s", ErrNoAnchor, anchor)
 		}
 	}
-	in := &installation{plugin: p, policy: p.policy(db), database: databaseOf(db)}
+	in := &installation{plugin: p, policy: p.policy(db), traits: traitsOf(db)}
 	var err error
-	if p.unnest && dialect.TraitsOf(in.database.dialect).Arrays {
+	if p.unnest && in.traits.Arrays {
 		err = new(unnest).register(db)
 	}
 	if p.supply.Sharded() {
@@ -121,6 +121,9 @@ func validate(l Layout) error {
 	}
 	return nil
 }
+
+// traitsOf returns the traits of db. Their dialect is not valid if the plugin does not know it.
+func traitsOf(db *gorm.DB) *dialect.Traits { return dialect.OfDialector(db.Name()) }
 
 // Installed reports whether a [Plugin] works on db: it was installed with db.Use, and none
 // of its create callbacks was removed, replaced or moved since. Without the plugin GORM

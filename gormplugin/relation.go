@@ -26,7 +26,7 @@ type relation struct {
 	column      column       // the association
 	target      *graphModel  // nil until a row of it is found
 	foreignKeys []foreignKey // none for a many-to-many, whose foreign keys are in its join table
-	placed      bool         // the field with the tag snowkey:"shard" is one of them
+	setsShard   bool         // the field with the tag snowkey:"shard" is one of them
 }
 
 func newRelation(rel *schema.Relationship) *relation {
@@ -50,7 +50,7 @@ func (r *relation) value(ctx context.Context, fields reflect.Value) (reflect.Val
 	if r.column.absent(ctx, fields) {
 		return reflect.Value{}, false
 	}
-	v := r.column.place(ctx, fields)
+	v := r.column.locate(ctx, fields)
 	if v.IsZero() {
 		return v, false
 	}
@@ -112,8 +112,8 @@ func (fk *foreignKey) link(ctx context.Context, parent, child row) error {
 		}
 		return nil
 	}
-	if place := fk.column.place(ctx, child.fields); place.Kind() == reflect.Pointer {
-		place.SetZero() // GORM would write through it, perhaps into another row's key
+	if f := fk.column.locate(ctx, child.fields); f.Kind() == reflect.Pointer {
+		f.SetZero() // GORM would write through it, perhaps into another row's key
 	}
 	var v any = fk.value
 	if fk.key.field != nil {

@@ -44,14 +44,14 @@ func (c *creation) asSent(u upsert) *readback.Statement {
 	s := c.stmt.Schema
 	b := c.builder()
 	sent := &readback.Statement{
-		Dialect:  c.database.dialect,
+		Dialect:  c.in.traits.Dialect,
 		Table:    c.table(),
 		Names:    s.DBNames,
 		Primary:  s.PrimaryFieldDBNames,
 		Target:   c.target(u),
 		Declared: c.model.indexes(),
 		Inserted: -1,
-		Unread:   !u.plain,
+		Unread:   !u.isGormClause,
 		Ignores:  u.ignores,
 		Replaces: u.replaces,
 		Equal:    c.equal,
@@ -88,7 +88,7 @@ func (c *creation) asSent(u upsert) *readback.Statement {
 func (c *creation) target(u upsert) *readback.Key {
 	names := u.target(c.stmt.Schema)
 	switch {
-	case c.database.everyKey:
+	case c.in.traits.OnDuplicateKey:
 		return nil
 	case u.conflict.OnConstraint != "":
 		return &readback.Key{Name: u.conflict.OnConstraint}
@@ -148,19 +148,19 @@ func (c *creation) table() string {
 func (c *creation) query(t *readback.Text, scan func(*sql.Rows) error) (err error) {
 	db, ctx := c.stmt.DB, c.stmt.Context
 	begin, count := time.Now(), int64(0)
-	asked, vars := t.String(), t.Args
+	text, vars := t.String(), t.Args
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("gormplugin: read back the keys of %s: %w", c.stmt.Schema.Name, err)
 		}
 		db.Logger.Trace(ctx, begin, func() (string, int64) {
 			if filter, ok := db.Logger.(gorm.ParamsFilter); ok {
-				asked, vars = filter.ParamsFilter(ctx, asked, vars...)
+				text, vars = filter.ParamsFilter(ctx, text, vars...)
 			}
-			return db.Dialector.Explain(asked, vars...), count
+			return db.Dialector.Explain(text, vars...), count
 		}, err)
 	}()
-	found, err := c.stmt.ConnPool.QueryContext(ctx, asked, vars...)
+	found, err := c.stmt.ConnPool.QueryContext(ctx, text, vars...)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func isSQL(v any) bool {
 type sentRows struct {
 	*creation
 	assigned []bool      // for each row, whether its key is fresh
-	asked    []sentField // by Value
+	fields   []sentField // of the columns that Value was called for
 }
 
 // A sentField is the field of a column that rows may have values for, or nil.
@@ -201,19 +201,19 @@ type sentField struct {
 	*schema.Field
 }
 
-// field returns the field of a column, or nil if the statement does not write it. It is asked for
-// few columns and many rows.
+// field returns the field of a column, or nil if the statement does not write it. It is called
+// for few columns and many rows.
 func (r *sentRows) field(column string) *schema.Field {
-	for i := range r.asked {
-		if r.asked[i].column == column {
-			return r.asked[i].Field
+	for i := range r.fields {
+		if r.fields[i].column == column {
+			return r.fields[i].Field
 		}
 	}
 	f := fieldOf(r.stmt.Schema, column)
 	if f != nil && !r.writes(f.DBName) {
 		f = nil
 	}
-	r.asked = append(r.asked, sentField{column, f})
+	r.fields = append(r.fields, sentField{column, f})
 	return f
 }
 
@@ -252,7 +252,7 @@ func (r *sentRows) Value(i int, column string) (any, readback.Known) {
 func (c *creation) value(i int, f *schema.Field) (v any, named bool) {
 	row := c.rows.at(i)
 	if row.values != nil {
-		_, v, named = find(row.values, f)
+		_, v, named = mapField(row.values, f)
 		return v, named
 	}
 	v, _ = f.ValueOf(c.stmt.Context, row.fields)

@@ -178,8 +178,8 @@ type row struct {
 	values map[string]any // the map
 }
 
-// place returns the field of c in a struct, and makes the embedded pointers above it.
-func (c *column) place(ctx context.Context, fields reflect.Value) reflect.Value {
+// locate returns the field of c in a struct, and makes the embedded pointers above it.
+func (c *column) locate(ctx context.Context, fields reflect.Value) reflect.Value {
 	if c.deep {
 		return c.field.ReflectValueOf(ctx, fields)
 	}
@@ -202,10 +202,10 @@ func (c *column) absent(ctx context.Context, fields reflect.Value) bool {
 func (c *column) read(ctx context.Context, r row) (v reflect.Value) {
 	switch {
 	case r.values != nil:
-		_, value, _ := find(r.values, c.field)
+		_, value, _ := mapField(r.values, c.field)
 		v = reflect.ValueOf(value)
 	case !c.deep || !c.absent(ctx, r.fields):
-		v = c.place(ctx, r.fields)
+		v = c.locate(ctx, r.fields)
 	}
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -276,12 +276,12 @@ func (c *column) put(ctx context.Context, r row, v cell) {
 		// The caller expects the type of the field in his map.
 		boxed := reflect.New(c.field.IndirectFieldType).Elem()
 		c.store(boxed, v)
-		key, _, _ := find(r.values, c.field)
+		key, _, _ := mapField(r.values, c.field)
 		r.values[key] = boxed.Interface()
 		return
 	}
 	if v.present || !c.absent(ctx, r.fields) {
-		c.store(c.place(ctx, r.fields), v)
+		c.store(c.locate(ctx, r.fields), v)
 	}
 }
 
@@ -297,9 +297,9 @@ func (c *column) store(f reflect.Value, v cell) {
 	}
 }
 
-// find returns the name under which m holds f, and its value. If m has several such names,
+// mapField returns the name under which m holds f, and its value. If m has several such names,
 // it returns the first in order; if it has none, the name of the column.
-func find(m map[string]any, f *schema.Field) (key string, value any, ok bool) {
+func mapField(m map[string]any, f *schema.Field) (key string, value any, ok bool) {
 	for k, v := range m {
 		if names(k, f) && (!ok || k < key) {
 			key, value, ok = k, v, true

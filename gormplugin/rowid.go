@@ -32,7 +32,7 @@ func UseRowIDs(db *gorm.DB, models ...any) error {
 	if db == nil || db.Config == nil || db.Dialector == nil {
 		return fmt.Errorf("gormplugin: UseRowIDs: %w", gorm.ErrInvalidDB)
 	}
-	if !databaseOf(db).rowIDs {
+	if !traitsOf(db).RowIDs {
 		return nil
 	}
 	schemas, wrong := parse(db, models)

@@ -56,16 +56,16 @@ func (k policy) planShard(s *schema.Schema, p *plan) (wrong []error) {
 	return wrong
 }
 
-// A placing says on which shards the rows of a graph are. It is empty without shards.
-type placing struct {
-	wish   int64 // the shard that the context asks for, or placement.None
-	ways   []way // to each row
-	leads  []placement.Row
-	spots  []placement.Spot
-	chosen []int64 // by Spot.Of, the shards that were chosen; nil before the first
-	next   int64   // the shard to choose next
-	update bool    // the rows of the statement are stored already
-	owner  *column // in join rows of a many-to-many: the foreign key of the row that has it
+// A sharding says on which shards the rows of a graph are. It is empty without shards.
+type sharding struct {
+	wish    int64           // the shard that the context asks for, or placement.None
+	routes  []route         // to each row
+	depends []placement.Row // on what its shard depends
+	spots   []placement.Spot
+	chosen  []int64 // by Spot.Of, the shards that were chosen; nil before the first
+	next    int64   // the shard to choose next
+	update  bool    // the rows of the statement are stored already
+	owner   *column // in join rows of a many-to-many: the foreign key of the row that has it
 
 	// What was walked, to do it again.
 	value reflect.Value
@@ -73,36 +73,36 @@ type placing struct {
 	saved *selection // by the statement; nil for all
 }
 
-// A way is what the walk knows of a row beside the first way to it.
-type way struct {
+// A route is what the walk knows of a row beside the first way to it.
+type route struct {
 	parent    int        // the row whose has-one or has-many it is in, or -1
 	by        *relation  // that association
 	target    int        // the row that its tagged field is going to refer to, or -1
 	selection *selection // of what is saved with it; nil for all
 }
 
-// meet notes a way r to row i.
-func (g *graph) meet(i int, r graphRow) {
-	if i == len(g.ways) {
+// addRoute notes r, a way to row i.
+func (g *graph) addRoute(i int, r graphRow) {
+	if i == len(g.routes) {
 		s := g.saved
 		if r.by != nil {
-			s = g.ways[r.from].selection.below(g.db, r.by)
+			s = g.routes[r.from].selection.below(g.db, r.by)
 		}
-		g.ways = append(g.ways, way{parent: -1, target: -1, selection: s})
+		g.routes = append(g.routes, route{parent: -1, target: -1, selection: s})
 	}
 	switch {
 	case r.by == nil:
 	case r.by.Type == schema.HasOne, r.by.Type == schema.HasMany:
 		// The last parent wins, as it does for the foreign key.
-		g.ways[i].parent, g.ways[i].by = r.from, r.by
-	case r.by.placed:
-		g.ways[r.from].target = i
+		g.routes[i].parent, g.routes[i].by = r.from, r.by
+	case r.by.setsShard:
+		g.routes[r.from].target = i
 	}
 }
 
 // saves reports whether the association rel is saved with row i.
 func (g *graph) saves(i int, rel *relation) bool {
-	return g.ways == nil || g.ways[i].selection == nil || g.ways[i].selection.writes(rel.Name)
+	return g.routes == nil || g.routes[i].selection == nil || g.routes[i].selection.writes(rel.Name)
 }
 
 // below returns what is saved of the rows in rel, as GORM passes it on.
@@ -159,17 +159,17 @@ func rowOf(v reflect.Value) row {
 	return row{fields: v}
 }
 
-// lead returns on what the shard of row i depends, by the values that the rows have now.
-func (g *graph) lead(i int) placement.Row {
-	m, w := g.rows[i].model.plan, &g.ways[i]
+// dependsOn returns on what the shard of row i depends, by the values that the rows have now.
+func (g *graph) dependsOn(i int) placement.Row {
+	m, by := g.rows[i].model.plan, &g.routes[i]
 	if shard := g.shardIn(i, m.key); shard != placement.None {
 		return placement.At(shard)
 	}
-	r := placement.Row{Shard: placement.None, Target: w.target, Parent: w.parent, From: g.rows[i].from, Wish: placement.None}
+	r := placement.Row{Shard: placement.None, Target: by.target, Parent: by.parent, From: g.rows[i].from, Wish: placement.None}
 	switch {
-	case w.target < 0 && !w.inherits():
+	case by.target < 0 && !by.inherits():
 		r.Shard = g.shardIn(i, m.shard)
-	case w.target >= 0 && w.inherits():
+	case by.target >= 0 && by.inherits():
 		r.Parent = -1 // a belongs-to wins the field, and this row is not the parent's
 	}
 	if r.From < 0 {
@@ -181,40 +181,40 @@ func (g *graph) lead(i int) placement.Row {
 }
 
 // inherits reports whether the tagged field is the foreign key of the parent.
-func (w *way) inherits() bool { return w.parent >= 0 && w.by.placed }
+func (r *route) inherits() bool { return r.parent >= 0 && r.by.setsShard }
 
 // resolve finds the spots of the rows.
 func (g *graph) resolve() {
 	if !g.plugin.supply.Sharded() {
 		return
 	}
-	g.leads = slices.Grow(g.leads[:0], len(g.rows))
+	g.depends = slices.Grow(g.depends[:0], len(g.rows))
 	for i := range g.rows {
-		g.leads = append(g.leads, g.lead(i))
+		g.depends = append(g.depends, g.dependsOn(i))
 	}
-	g.spots = placement.Resolve(g.leads)
+	g.spots = placement.Resolve(g.depends)
 }
 
-// moved reports whether row i may be elsewhere than [graph.resolve] has found, because a row that
-// it follows turned out to be stored, or a hook has set a field.
-func (g *graph) moved(i int) bool {
-	is, was := g.lead(i), &g.leads[i]
-	if is.Shard != was.Shard && is.Shard != g.known(i) {
+// mayHaveMoved reports whether row i may be elsewhere than [graph.resolve] has found, because a
+// row that it follows turned out to be stored, or a hook has set a field.
+func (g *graph) mayHaveMoved(i int) bool {
+	is, was := g.dependsOn(i), &g.depends[i]
+	if is.Shard != was.Shard && is.Shard != g.shardOf(i) {
 		return true
 	}
 	for _, l := range [...]int{was.Target, was.Parent, was.From} {
 		if l < 0 {
 			continue
 		}
-		if shard := g.shardIn(l, g.rows[l].model.plan.key); shard != placement.None && shard != g.known(l) {
+		if shard := g.shardIn(l, g.rows[l].model.plan.key); shard != placement.None && shard != g.shardOf(l) {
 			return true
 		}
 	}
 	return false
 }
 
-// known returns the shard of row i, or placement.None if it is still to be chosen.
-func (g *graph) known(i int) int64 {
+// shardOf returns the shard of row i, or placement.None if it is still to be chosen.
+func (g *graph) shardOf(i int) int64 {
 	s := g.spots[i]
 	if s.Of >= 0 && g.chosen != nil {
 		return g.chosen[s.Of]
@@ -222,13 +222,13 @@ func (g *graph) known(i int) int64 {
 	return s.Shard
 }
 
-// shard returns the shard of row i, and chooses one for it and those that follow it if it follows
-// no other and the context asks for none.
+// chooseShard returns the shard of row i. It chooses one for it, and for those that follow it, if it
+// follows no other and the context asks for none.
 //
 // Shards that are chosen follow that of the first key in turn. The keys of these rows themselves
 // have the rows of the graph between them, and orders with 7 items would all be on one shard of 8.
-func (g *graph) shard(i int) int64 {
-	shard, of := g.known(i), g.spots[i].Of
+func (g *graph) chooseShard(i int) int64 {
+	shard, of := g.shardOf(i), g.spots[i].Of
 	if shard != placement.None {
 		return shard
 	}
@@ -240,19 +240,19 @@ func (g *graph) shard(i int) int64 {
 	return shard
 }
 
-// first begins the turn of the shards for new keys with that of id.
-func (g *graph) first(id types.Snowflake) { g.next = g.plugin.supply.Shard(id) }
+// startAt begins the turn of the shards for new keys with that of id.
+func (g *graph) startAt(id types.Snowflake) { g.next = g.plugin.supply.Shard(id) }
 
-// lay returns id, which is for row r of the model s, on the shard of the row.
-func (g *graph) lay(id types.Snowflake, s *schema.Schema, r row) types.Snowflake {
-	if i, ok := g.find(s, r); ok {
-		id = g.plugin.supply.On(g.shard(i), id)
+// onShard returns id, which is for row r of the model s, on the shard of the row.
+func (g *graph) onShard(id types.Snowflake, s *schema.Schema, r row) types.Snowflake {
+	if i, ok := g.rowNumber(s, r); ok {
+		id = g.plugin.supply.On(g.chooseShard(i), id)
 	}
 	return id
 }
 
-// find returns the number of row r of the model s.
-func (g *graph) find(s *schema.Schema, r row) (int, bool) {
+// rowNumber returns the number of row r of the model s.
+func (g *graph) rowNumber(s *schema.Schema, r row) (int, bool) {
 	v := r.fields
 	if r.values != nil {
 		v = reflect.ValueOf(r.values)
@@ -276,25 +276,25 @@ func (g *graph) checkShards() error {
 }
 
 func (g *graph) checkShard(i int) error {
-	r, lead := &g.rows[i], &g.leads[i]
+	r, by := &g.rows[i], &g.depends[i]
 	tag := r.model.plan.shard
 	fields := rowOf(r.fields)
 	if tag == nil || g.update && r.from < 0 || !slices.ContainsFunc(r.model.plan.columns, func(c column) bool { return c.empty(g.ctx, fields) }) {
 		return nil // its shard is another row's, or it gets no key
 	}
-	if lead.Shard == placement.None && lead.Target < 0 && !g.ways[i].inherits() {
+	if by.Shard == placement.None && by.Target < 0 && !g.routes[i].inherits() {
 		v := tag.read(g.ctx, fields)
 		if _, valid, twin := keytype.Twin(v); v.IsValid() && (valid || !twin) {
 			return fmt.Errorf("%w: %s.%s is %v, want the key whose shard the row is on; set it, or make the field one that can be NULL", ErrShard, g.path(*r), tag.field.Name, v)
 		}
 	}
-	other, ok := placement.Rival(g.leads, g.spots, i)
+	other, ok := placement.Rival(g.depends, g.spots, i)
 	whose := "the context"
 	switch {
 	case !ok:
 		return nil
-	case lead.Parent >= 0:
-		whose = "its parent " + g.path(g.rows[lead.Parent])
+	case by.Parent >= 0:
+		whose = "its parent " + g.path(g.rows[by.Parent])
 	case g.owner != nil:
 		return nil // a join row is where its field says, wherever its owner is
 	}
@@ -381,7 +381,7 @@ func (in *installation) place(db *gorm.DB, v reflect.Value, update bool) error {
 			return err
 		}
 		if list != nil {
-			if slices.ContainsFunc(list, outer.graph.moved) {
+			if slices.ContainsFunc(list, outer.graph.mayHaveMoved) {
 				outer.graph.resolve()
 			}
 			for _, i := range list {
@@ -393,8 +393,8 @@ func (in *installation) place(db *gorm.DB, v reflect.Value, update bool) error {
 			return nil
 		}
 	}
-	in.model(stmt) // settles it
-	g, err := newGraph(stmt.Context, db, in.plugin, func(s *schema.Schema) *plan { return in.settled(s, db.NamingStrategy).plan() })
+	in.model(stmt) // and its relations are parsed
+	g, err := newGraph(stmt.Context, db, in.plugin, func(s *schema.Schema) *plan { return in.modelOf(s, db.NamingStrategy).plan() })
 	if err != nil {
 		return err
 	}
@@ -441,7 +441,7 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 	for again := false; ; again = true {
 		list = list[:0]
 		for i := range rows.len() {
-			if n, ok := g.find(s, rows.at(i)); ok {
+			if n, ok := g.rowNumber(s, rows.at(i)); ok {
 				list = append(list, n)
 			}
 		}
@@ -451,7 +451,7 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 		if again {
 			return nil, nil
 		}
-		g.rows, g.ways, g.edges, g.chosen = nil, nil, nil, nil
+		g.rows, g.routes, g.edges, g.chosen = nil, nil, nil, nil
 		clear(g.at)
 		if err := g.walk(g.value, g.of); err != nil {
 			return nil, err
@@ -462,7 +462,8 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 
 // follow moves the new keys of rows to the shard of the tagged field, if that has changed since:
 // the row that it refers to was found stored, or a hook has set the field.
-func (c *creation) follow(p *Plugin) {
+func (c *creation) follow() {
+	p := c.in.plugin
 	if !p.supply.Sharded() || c.plan.shard == nil || len(c.fresh) == 0 {
 		return
 	}

@@ -20,19 +20,19 @@ const conflictClause = "ON CONFLICT"
 
 // An upsert is what a statement does with stored rows that conflict with its own.
 type upsert struct {
-	database *database
-	conflict clause.OnConflict
-	plain    bool // the clause is GORM's own, so conflict says everything
-	ignores  bool // there is no clause but a modifier, as in INSERT IGNORE
-	replaces bool // the modifier is another one, as in INSERT OR REPLACE
-	exact    bool // RowsAffected counts the rows that RETURNING gives, see countReturned
+	traits       *dialect.Traits
+	conflict     clause.OnConflict
+	isGormClause bool // the clause is GORM's own, so conflict says everything
+	ignores      bool // there is no clause but a modifier, as in INSERT IGNORE
+	replaces     bool // the modifier is another one, as in INSERT OR REPLACE
+	exact        bool // RowsAffected counts the rows that RETURNING gives, see countReturned
 }
 
 // upsert returns the upsert that the statement is, if it is one.
 func (c *creation) upsert() (upsert, bool) {
-	u := upsert{database: c.database, exact: c.exact}
+	u := upsert{traits: c.in.traits, exact: c.exact}
 	if on, ok := c.stmt.Clauses[conflictClause]; ok && on.Expression != nil {
-		u.conflict, u.plain = on.Expression.(clause.OnConflict)
+		u.conflict, u.isGormClause = on.Expression.(clause.OnConflict)
 		return u, true
 	}
 	insert, _ := c.stmt.Clauses["INSERT"].Expression.(clause.Insert)
@@ -48,9 +48,9 @@ func (c *creation) upsert() (upsert, bool) {
 // column to update into DO NOTHING.
 func (u upsert) updates(stmt *gorm.Statement) bool {
 	switch {
-	case !u.plain || len(u.conflict.Where.Exprs) > 0:
+	case !u.isGormClause || len(u.conflict.Where.Exprs) > 0:
 		return false
-	case u.database.updatesNothing, !u.conflict.DoNothing && len(u.conflict.DoUpdates) > 0:
+	case u.traits.OnDuplicateKey, !u.conflict.DoNothing && len(u.conflict.DoUpdates) > 0:
 		return true
 	case u.conflict.DoNothing || !u.conflict.UpdateAll:
 		return false
@@ -80,13 +80,13 @@ func (u upsert) target(s *schema.Schema) []string {
 	return names
 }
 
-// countsInserts reports whether RowsAffected is the number of inserted rows. With RETURNING
-// and a slice, GORM counts the slice, unless the count is exact. A statement that replaces also counts rows that it has
-// removed again.
+// countsInserts reports whether RowsAffected is the number of inserted rows. With RETURNING and a
+// slice, GORM counts the slice, unless the count is exact. A statement that replaces also counts
+// rows that it has removed again.
 func (u upsert) countsInserts(stmt *gorm.Statement) bool {
 	_, returning := stmt.Clauses["RETURNING"]
-	return (u.ignores && !u.replaces || u.plain && u.conflict.DoNothing) &&
-		(u.exact || !(returning && canReturn(stmt))) && u.database.countsInserts
+	return (u.ignores && !u.replaces || u.isGormClause && u.conflict.DoNothing) &&
+		(u.exact || !(returning && canReturn(stmt))) && u.traits.CountsInserts
 }
 
 // canReturn reports whether GORM writes RETURNING for stmt.
@@ -100,7 +100,7 @@ func (in *installation) ensure(db *gorm.DB) {
 	if c == nil || c.rows.len() == 0 {
 		return
 	}
-	c.follow(in.plugin)
+	c.follow()
 	err := c.keyless()
 	if err == nil && len(c.columns) > 0 && !c.dropUpsert() {
 		err = c.prepare()
@@ -118,8 +118,8 @@ func (in *installation) ensure(db *gorm.DB) {
 // The new children that GORM saves with their parents are such rows.
 func (c *creation) dropUpsert() bool {
 	u, ok := c.upsert()
-	if !ok || !c.database.everyKey || !c.namesKey(u) || c.rows.maps != nil || len(c.fresh) < c.rows.len() || c.stmt.DryRun ||
-		len(c.stmt.Schema.CreateClauses) > 0 || len(c.model.indexes()) > 0 || c.model.meets.Load() {
+	if !ok || !c.in.traits.OnDuplicateKey || !c.namesKey(u) || c.rows.maps != nil || len(c.fresh) < c.rows.len() || c.stmt.DryRun ||
+		len(c.stmt.Schema.CreateClauses) > 0 || len(c.model.indexes()) > 0 || c.model.meetsUndeclared.Load() {
 		return false
 	}
 	for i := range c.rows.len() {
@@ -146,7 +146,7 @@ func (c *creation) upsertAgain(db *gorm.DB) {
 	if !dialect.DuplicateKey(db.Error) && !errors.Is(db.Error, gorm.ErrDuplicatedKey) {
 		return
 	}
-	c.model.meets.Store(true)
+	c.model.meetsUndeclared.Store(true)
 	db.Error = nil
 	c.stmt.SQL.Reset()
 	c.stmt.Vars = nil
@@ -191,8 +191,8 @@ type hiddenConflict struct{ clause.OnConflict }
 // counts what is returned. Otherwise the keys are not returned, and GORM goes by the rest.
 func (c *creation) countReturned(u upsert) {
 	stmt := c.stmt
-	_, asked := stmt.Clauses["RETURNING"]
-	if !u.plain || !u.conflict.DoNothing || !c.database.countsInserts || c.rows.maps != nil || asked || !canReturn(stmt) {
+	_, hasReturning := stmt.Clauses["RETURNING"]
+	if !u.isGormClause || !u.conflict.DoNothing || !c.in.traits.CountsInserts || c.rows.maps != nil || hasReturning || !canReturn(stmt) {
 		return
 	}
 	if c.rows.structs.Kind() == reflect.Struct {
@@ -280,7 +280,7 @@ func (c *creation) recognizes(u upsert, key column) (bool, error) {
 	if !slices.Contains(u.target(c.model.schema), key.field.DBName) {
 		return false, nil
 	}
-	if !c.database.everyKey {
+	if !c.in.traits.OnDuplicateKey {
 		return true, nil
 	}
 	if c.stmt.DryRun {
@@ -292,11 +292,11 @@ func (c *creation) recognizes(u upsert, key column) (bool, error) {
 
 // keyKnown reports whether a stored row that u meets can only have the key in memory, because
 // u recognizes the row by that key.
-func (c *creation) keyKnown(u upsert) bool { return !c.database.everyKey && c.namesKey(u) }
+func (c *creation) keyKnown(u upsert) bool { return !c.in.traits.OnDuplicateKey && c.namesKey(u) }
 
 // namesKey reports whether u names the key, which is all that the plugin fills.
 func (c *creation) namesKey(u upsert) bool {
-	return u.plain && len(c.columns) == 1 && slices.Contains(u.target(c.stmt.Schema), c.columns[0].field.DBName)
+	return u.isGormClause && len(c.columns) == 1 && slices.Contains(u.target(c.stmt.Schema), c.columns[0].field.DBName)
 }
 
 // returnColumns makes the statement return the columns that the plugin fills, and reports
@@ -307,26 +307,26 @@ func (c *creation) namesKey(u upsert) bool {
 // returned. Callers do not see RowsAffected of an association.
 func (c *creation) returnColumns() bool {
 	stmt := c.stmt
-	asking, asked := stmt.Clauses["RETURNING"]
-	returning, known := asking.Expression.(clause.Returning)
-	if asked && !known || slices.ContainsFunc(c.columns, func(c column) bool { return !c.field.Readable }) {
+	current, hasReturning := stmt.Clauses["RETURNING"]
+	returning, known := current.Expression.(clause.Returning)
+	if hasReturning && !known || slices.ContainsFunc(c.columns, func(c column) bool { return !c.field.Readable }) {
 		return false
 	}
 	list := slices.Clone(returning.Columns)
 	named := func(name string) bool {
 		return slices.ContainsFunc(list, func(c clause.Column) bool { return c.Name == name })
 	}
-	if asked && (len(list) == 0 || named("*")) {
+	if hasReturning && (len(list) == 0 || named("*")) {
 		return true
 	}
-	if !asked {
+	if !hasReturning {
 		for _, f := range stmt.Schema.FieldsWithDefaultDBValue {
 			if f.Readable {
 				list = append(list, clause.Column{Name: f.DBName})
 			}
 		}
 	}
-	if len(list) == 0 && c.database.countsChanges && !c.nested {
+	if len(list) == 0 && c.in.traits.OnDuplicateKey && !c.nested {
 		return false
 	}
 	for _, column := range c.columns {
@@ -334,8 +334,8 @@ func (c *creation) returnColumns() bool {
 			list = append(list, clause.Column{Name: column.field.DBName})
 		}
 	}
-	asking.Name, asking.Expression = "RETURNING", clause.Returning{Columns: list}
-	stmt.Clauses["RETURNING"] = asking
+	current.Name, current.Expression = "RETURNING", clause.Returning{Columns: list}
+	stmt.Clauses["RETURNING"] = current
 	return true
 }
 

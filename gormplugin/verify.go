@@ -59,7 +59,7 @@ func parse(db *gorm.DB, models []any) (list []*schema.Schema, wrong []error) {
 		stmt := &gorm.Statement{DB: db}
 		err := stmt.Parse(m)
 		if err == nil {
-			err = settle(db, stmt.Schema)
+			err = awaitParsed(db, stmt.Schema)
 		}
 		switch {
 		case err != nil:

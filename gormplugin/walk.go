@@ -32,7 +32,7 @@ func (g *graph) start(value any) error {
 	stmt := &gorm.Statement{DB: g.db}
 	err := stmt.Parse(reflect.New(t).Interface())
 	if err == nil {
-		err = settle(g.db, stmt.Schema)
+		err = awaitParsed(g.db, stmt.Schema)
 	}
 	if err != nil {
 		return fmt.Errorf("gormplugin: Assign: %w", err)
@@ -40,7 +40,7 @@ func (g *graph) start(value any) error {
 	return g.walk(v, stmt.Schema)
 }
 
-// modelOf returns the model of s, which [settle] has completed.
+// modelOf returns the model of s, whose relations are parsed, see [awaitParsed].
 func (g *graph) modelOf(s *schema.Schema) (*graphModel, error) {
 	if m := g.models[s]; m != nil {
 		return m, nil
@@ -53,7 +53,7 @@ func (g *graph) modelOf(s *schema.Schema) (*graphModel, error) {
 	for _, rel := range relationships(s) {
 		if rel.Field.Creatable { // otherwise GORM does not store it with the row either
 			r := newRelation(rel)
-			r.placed = rel.Type == schema.BelongsTo && r.sets(p.shard)
+			r.setsShard = rel.Type == schema.BelongsTo && r.sets(p.shard)
 			m.relations = append(m.relations, r)
 		}
 	}
@@ -88,7 +88,7 @@ func (g *graph) walk(v reflect.Value, s *schema.Schema) error {
 				if rel.target, err = g.modelOf(rel.FieldSchema); err != nil {
 					return err
 				}
-				rel.placed = rel.placed || rel.Type != schema.BelongsTo && rel.sets(rel.target.plan.shard)
+				rel.setsShard = rel.setsShard || rel.Type != schema.BelongsTo && rel.sets(rel.target.plan.shard)
 			}
 			if err := g.addAll(v, graphRow{model: rel.target, from: i, by: rel}); err != nil {
 				return err
@@ -141,7 +141,7 @@ func (g *graph) add(r graphRow) error {
 		g.connect(r.from, i, r.by)
 	}
 	if g.plugin.supply.Sharded() {
-		g.meet(i, r)
+		g.addRoute(i, r)
 	}
 	return nil
 }

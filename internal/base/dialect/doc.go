@@ -40,9 +40,8 @@
 //   - internal/base/outcome/settle.go, internal/base/outcome/record.go,
 //     internal/base/outcome/open.go: how a server shows whether a transaction is committed, over or
 //     open, whether it can be asked before the COMMIT
-//   - gormplugin/dialect.go: GORM's names of the databases, and what upserts do and report;
-//     gormplugin/schemacheck has a file per database
-//   - gormplugin/schemacheck/dialect.go: the queries and statements of schemacheck
+//   - gormplugin/schemacheck/dialect.go: the queries and statements of schemacheck, which has a file
+//     per database
 //
 // A test at the root keeps the list complete.
 package dialect

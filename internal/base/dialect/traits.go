@@ -1,9 +1,12 @@
 package dialect
 
+import "slices"
+
 // Traits are the differences between databases that the plugins have to know. What they mean is
 // here, once for both.
 type Traits struct {
 	Dialect
+	Dialector string // GORM's name of it
 
 	// Statements.
 
@@ -34,8 +37,13 @@ type Traits struct {
 	// NameIsText: a quoted name of no column is taken for a text.
 	NameIsText bool
 	// OnDuplicateKey: an upsert is ON DUPLICATE KEY UPDATE, which takes every unique index for
-	// a conflict and does not count the inserted rows.
+	// a conflict and does not count the inserted rows. GORM writes DO NOTHING as an update that
+	// changes nothing.
 	OnDuplicateKey bool
+	// CountsInserts: after DO NOTHING, RowsAffected is the number of inserted rows.
+	CountsInserts bool
+	// RowIDs: an integer has 64 bits whatever its type says, and an integer key is the table itself.
+	RowIDs bool
 	// ForUpdate makes a SELECT see a row that another transaction has stored after this one
 	// began, while a plain one on MySQL under REPEATABLE READ sees the past. The insert has
 	// locked that row already. A key that is not stored must not be selected so, because that
@@ -71,15 +79,15 @@ type Traits struct {
 
 var traits = [...]Traits{
 	SQLite: {
-		Dialect: SQLite, MaxBinds: 32766, Binds: 300, Prepares: true, NameIsText: true,
+		Dialect: SQLite, Dialector: "sqlite", CountsInserts: true, RowIDs: true, MaxBinds: 32766, Binds: 300, Prepares: true, NameIsText: true,
 		EndsCalls: true, Uninterrupted: true, KeepsRows: true,
 	},
 	PostgreSQL: {
-		Dialect: PostgreSQL, Numbered: true, MaxBinds: 65535, Binds: 3000, Ladder: 32, MaxBytes: 63, Arrays: true,
+		Dialect: PostgreSQL, Dialector: "postgres", CountsInserts: true, Numbered: true, MaxBinds: 65535, Binds: 3000, Ladder: 32, MaxBytes: 63, Arrays: true,
 		Identifies: true, Standby: true,
 	},
 	MySQL: {
-		Dialect: MySQL, MaxBinds: 65535, Binds: 3000, MaxRunes: 64, Prepares: true, Inlines: true, OnDuplicateKey: true,
+		Dialect: MySQL, Dialector: "mysql", MaxBinds: 65535, Binds: 3000, MaxRunes: 64, Prepares: true, Inlines: true, OnDuplicateKey: true,
 		ForUpdate: " FOR UPDATE", EndsSilently: true, BadIsUnsent: true,
 	},
 }
@@ -91,4 +99,9 @@ func TraitsOf(d Dialect) *Traits {
 		d = 0
 	}
 	return &traits[d]
+}
+
+// OfDialector returns the traits of GORM's dialector called name, or those of no dialect.
+func OfDialector(name string) *Traits {
+	return TraitsOf(Dialect(max(0, slices.IndexFunc(traits[:], func(t Traits) bool { return t.Dialector == name }))))
 }

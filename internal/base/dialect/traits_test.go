@@ -13,3 +13,16 @@ func TestOnlyDatabasesThatAreWrittenToHaveTraits(t *testing.T) {
 		}
 	}
 }
+
+func TestADatabaseIsFoundByTheNameOfItsDialector(t *testing.T) {
+	for d := dialect.SQLite; d.Valid(); d++ {
+		if name := dialect.TraitsOf(d).Dialector; dialect.OfDialector(name).Dialect != d {
+			t.Errorf("OfDialector(%q) = %v; want %v", name, dialect.OfDialector(name).Dialect, d)
+		}
+	}
+	for _, name := range []string{"", "sqlserver"} {
+		if d := dialect.OfDialector(name).Dialect; d != 0 {
+			t.Errorf("OfDialector(%q) = %v; want none", name, d)
+		}
+	}
+}
