@@ -18,7 +18,6 @@ type database struct {
 	// rules of any column and index then. "": values are not compared as they were sent.
 	exact string
 
-	everyKey    bool // an upsert meets rows by every unique key, whatever target it names
 	ignoresCase bool // in the names of columns
 	nullsEqual  bool // in some unique keys NULL equals NULL
 	inherits    bool // a SELECT also reads the tables that inherit from the one it names
@@ -45,7 +44,7 @@ type database struct {
 	joined func(l *look)
 	// stores says which values a column stores unchanged, so that they can be listed. If nil, it
 	// stores none so.
-	stores func(c *Column) plainness
+	stores func(c *Column) verbatim
 	// sends reports whether the driver sends v as database/sql would. If nil, it does.
 	sends func(v any) bool
 	// listSize is how many values a list has, and listed writes the tables and the condition of
@@ -91,7 +90,7 @@ var sqlite = database{
 	},
 	// The types of SQLite convert values, but in a comparison as in an insert.
 	joined:     func(l *look) { l.values(nil) },
-	stores:     func(*Column) plainness { return plainText | plainNumbers },
+	stores:     func(*Column) verbatim { return verbatimText | verbatimNumbers },
 	listSize:   valuesPerArray,
 	listed:     sqliteList,
 	listPlaces: true,
@@ -109,7 +108,7 @@ func sqliteList(l *list, values []any) {
 	l.write(" = ", valueColumn)
 }
 
-// jsonArray returns plain values as a JSON array.
+// jsonArray returns texts and integers as a JSON array.
 func jsonArray(values []any) string {
 	b := make([]byte, 0, 32*len(values))
 	for n, v := range values {
@@ -166,14 +165,14 @@ var postgreSQL = database{
 			l.write("), ")
 		})
 	},
-	stores: func(c *Column) plainness {
+	stores: func(c *Column) verbatim {
 		switch base, _, _ := strings.Cut(c.typ, "("); {
 		case strings.HasSuffix(c.typ, "[]"):
 			return 0
 		case base == "bigint" || base == "integer" || base == "smallint":
-			return plainNumbers
+			return verbatimNumbers
 		case base == "text" || base == "character varying":
-			return plainText
+			return verbatimText
 		default:
 			return 0
 		}
@@ -210,7 +209,6 @@ const indexedColumn = "NULLIF(s.column_name, IF(VERSION() LIKE '%TiDB%', 'NULL',
 
 // mySQL is MySQL, MariaDB and TiDB.
 var mySQL = database{
-	everyKey:    true,
 	ignoresCase: true,
 	forcesIndex: true,
 	locks:       true,
@@ -227,12 +225,12 @@ var mySQL = database{
 	describe: func(q *Text, t TableName) { q.write("SHOW FULL COLUMNS FROM ", t.Quoted) }, // which, unlike the catalog, shows temporary tables
 	joined:   mysqlUnion,
 	// A text that has to be converted to the character set of its column cannot use the index.
-	stores: func(c *Column) plainness {
+	stores: func(c *Column) verbatim {
 		switch base, _, _ := strings.Cut(c.typ, "("); {
 		case c.form.Whole:
-			return plainNumbers
+			return verbatimNumbers
 		case (base == "char" || base == "varchar") && strings.HasPrefix(c.Collate, "utf8mb4_"):
-			return plainText
+			return verbatimText
 		default:
 			return 0
 		}

@@ -29,9 +29,9 @@ type Column struct {
 	Collate string // the collation to compare by, as SQL, if not the column's own
 	Prefix  int    // how many characters are compared; 0: all
 
-	typ   string // as the catalog writes it; "" if the catalog was not asked
-	form  dialect.Form
-	plain plainness
+	typ      string // as the catalog writes it; "" if the catalog was not asked
+	form     dialect.Form
+	verbatim verbatim
 }
 
 // KeyOf returns the unique key of columns, for all rows.
@@ -154,7 +154,7 @@ func (f *finder) catalog() error {
 	}
 	name, t := TableNameOf(f.Table), &table{}
 	// Where the target is not what rows are met by, the upsert itself has made sure that they are.
-	if f.d.uniques != "" && !(f.d.everyKey && f.Target != nil) {
+	if f.d.uniques != "" && !(dialect.TraitsOf(f.Dialect).OnDuplicateKey && f.Target != nil) {
 		if err := f.readKeys(name, t); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (f *finder) readKeys(name TableName, t *table) error {
 		c.form = dialect.FormOf(f.Dialect, c.typ, c.Collate)
 		c.form.NotNull = notNull
 		if f.d.stores != nil {
-			c.plain = f.d.stores(&c)
+			c.verbatim = f.d.stores(&c)
 		}
 		if f.d.forcesIndex {
 			key.index, c.Collate = index, "" // the form compares by the collation

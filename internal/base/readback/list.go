@@ -29,17 +29,17 @@ const (
 	placeColumn = "snowkey_place"
 )
 
-// A plainness says which values a column stores unchanged. SQLite may convert them, but by the same
+// A verbatim says which values a column stores unchanged. SQLite may convert them, but by the same
 // rules in every statement.
-type plainness uint8
+type verbatim uint8
 
 const (
-	plainText plainness = 1 << iota
-	plainNumbers
+	verbatimText verbatim = 1 << iota
+	verbatimNumbers
 )
 
 // sent returns v, which is sent, as a string or an int64, if the column stores it unchanged.
-func (p plainness) sent(v any) (_ any, ok bool) {
+func (p verbatim) sent(v any) (_ any, ok bool) {
 	if _, text := v.(string); !text {
 		if v, ok = converted(v); !ok {
 			return nil, false
@@ -47,16 +47,16 @@ func (p plainness) sent(v any) (_ any, ok bool) {
 	}
 	switch known := v.(type) {
 	case string:
-		return v, p&plainText != 0 && utf8.ValidString(known) && strings.IndexByte(known, 0) < 0
+		return v, p&verbatimText != 0 && utf8.ValidString(known) && strings.IndexByte(known, 0) < 0
 	case int64:
-		return v, p&plainNumbers != 0
+		return v, p&verbatimNumbers != 0
 	default:
 		return nil, false
 	}
 }
 
 // read returns v, which was scanned, in the form that sent gives it, or nil.
-func (p plainness) read(v any) any {
+func (p verbatim) read(v any) any {
 	switch v := v.(type) {
 	case string, int64:
 		return v
@@ -66,9 +66,9 @@ func (p plainness) read(v any) any {
 		}
 	case []byte:
 		switch p {
-		case plainText:
+		case verbatimText:
 			return string(v)
-		case plainText | plainNumbers:
+		case verbatimText | verbatimNumbers:
 			return nil // a BLOB of SQLite, which equals no text
 		}
 		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
@@ -81,7 +81,7 @@ func (p plainness) read(v any) any {
 // everywhere reports whether key covers all rows and compares whole columns, which store some
 // values unchanged.
 func (f *finder) everywhere(key *Key) bool {
-	return !key.Hidden && key.Where == nil && !slices.ContainsFunc(key.Columns, func(c Column) bool { return c.plain == 0 || c.Prefix > 0 })
+	return !key.Hidden && key.Where == nil && !slices.ContainsFunc(key.Columns, func(c Column) bool { return c.verbatim == 0 || c.Prefix > 0 })
 }
 
 // A list looks rows up by a list of values. That is less work for the database than a join, and
@@ -124,20 +124,20 @@ func (f *finder) byList(rows []int, keys []Key, found foundFunc) (rest []int, er
 	}
 	l.chooseFields()
 	l.found = make([]bool, len(l.values))
-	unmet := !d.listPlaces // whether rows that are not found have to be looked up again
+	again := !d.listPlaces // whether rows that are not found have to be looked up again
 	for first := 0; first < len(l.values); first += d.listSize {
 		err := l.lookUp(first, min(first+d.listSize, len(l.values)), found)
 		// The index is invisible or ignored, or this SQLite was built without JSON.
 		if dialect.NoIndex(err) || err != nil && d.listPlaces && strings.Contains(err.Error(), "json_each") {
-			unmet = true
+			again = true
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	for n, met := range l.found {
-		if unmet && !met {
+	for n, found := range l.found {
+		if again && !found {
 			rest = append(rest, l.rows[n])
 		}
 	}
@@ -159,7 +159,7 @@ func (l *list) sent(i int, c *Column) (any, bool) {
 			return nil, false
 		}
 	}
-	return c.plain.sent(v)
+	return c.verbatim.sent(v)
 }
 
 // add adds v, which row i sends, to the list.
@@ -213,7 +213,7 @@ func (l *list) lookUp(first, end int, found foundFunc) error {
 	}
 	for _, c := range l.fields {
 		typ := "text"
-		if c.plain == plainNumbers {
+		if c.verbatim == verbatimNumbers {
 			typ = "bigint"
 		}
 		l.write(", ")
@@ -233,7 +233,7 @@ func (l *list) lookUp(first, end int, found foundFunc) error {
 		}
 		compared := got[fixed:]
 		for c, v := range compared {
-			compared[c] = l.fields[c].plain.read(v)
+			compared[c] = l.fields[c].verbatim.read(v)
 		}
 		stored, err := l.f.keep(got[:len(l.f.Columns)])
 		if err != nil {

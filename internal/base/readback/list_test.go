@@ -8,19 +8,19 @@ import (
 )
 
 func TestStoredValuesAreReadAsThoseThatAreSent(t *testing.T) {
-	const both = plainText | plainNumbers
+	const both = verbatimText | verbatimNumbers
 	for _, test := range []struct {
-		takes  plainness
+		takes  verbatim
 		stored any
 		want   any
 	}{
-		{plainText, "a", "a"},
-		{plainText, []byte("a"), "a"},
-		{plainNumbers, int64(7), int64(7)},
-		{plainNumbers, uint64(7), int64(7)}, // an unsigned column of MySQL
-		{plainNumbers, uint64(math.MaxInt64 + 1), nil},
-		{plainNumbers, []byte("-7"), int64(-7)},
-		{plainNumbers, []byte("7.0"), nil},
+		{verbatimText, "a", "a"},
+		{verbatimText, []byte("a"), "a"},
+		{verbatimNumbers, int64(7), int64(7)},
+		{verbatimNumbers, uint64(7), int64(7)}, // an unsigned column of MySQL
+		{verbatimNumbers, uint64(math.MaxInt64 + 1), nil},
+		{verbatimNumbers, []byte("-7"), int64(-7)},
+		{verbatimNumbers, []byte("7.0"), nil},
 		{both, "7", "7"},
 		{both, int64(7), int64(7)},
 		{both, []byte("7"), nil}, // a BLOB of SQLite equals no text
@@ -37,21 +37,21 @@ func TestColumnsThatStoreValuesAsTheyAreSentAreKnown(t *testing.T) {
 	for _, test := range []struct {
 		dialect        dialect.Dialect
 		typ, collation string
-		want           plainness
+		want           verbatim
 	}{
-		{dialect.SQLite, "", "", plainText | plainNumbers},
-		{dialect.PostgreSQL, "text", "", plainText},
-		{dialect.PostgreSQL, "character varying(40)", "", plainText},
+		{dialect.SQLite, "", "", verbatimText | verbatimNumbers},
+		{dialect.PostgreSQL, "text", "", verbatimText},
+		{dialect.PostgreSQL, "character varying(40)", "", verbatimText},
 		{dialect.PostgreSQL, "character varying(40)[]", "", 0},
 		{dialect.PostgreSQL, "text[]", "", 0},
 		{dialect.PostgreSQL, "character(4)", "", 0},
 		{dialect.PostgreSQL, "citext", "", 0},
-		{dialect.PostgreSQL, "bigint", "", plainNumbers},
+		{dialect.PostgreSQL, "bigint", "", verbatimNumbers},
 		{dialect.PostgreSQL, "numeric(6,2)", "", 0},
-		{dialect.MySQL, "varchar(40)", "utf8mb4_general_ci", plainText},
+		{dialect.MySQL, "varchar(40)", "utf8mb4_general_ci", verbatimText},
 		{dialect.MySQL, "varchar(40)", "latin1_swedish_ci", 0},
 		{dialect.MySQL, "varbinary(40)", "", 0},
-		{dialect.MySQL, "bigint(20) unsigned", "", plainNumbers},
+		{dialect.MySQL, "bigint(20) unsigned", "", verbatimNumbers},
 		{dialect.MySQL, "datetime(3)", "", 0},
 	} {
 		c := Column{typ: test.typ, Collate: test.collation, form: dialect.FormOf(test.dialect, test.typ, test.collation)}

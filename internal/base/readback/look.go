@@ -98,10 +98,10 @@ func (f *finder) each(t *Text, list []int, found foundFunc) error {
 // keep returns a stored row for foundFunc.
 func (f *finder) keep(values []any) (stored []any, err error) {
 	n := len(f.Columns) + 1
-	if len(f.room) < n {
-		f.room = make([]any, min(256, f.rows.Len())*n)
+	if len(f.buffer) < n {
+		f.buffer = make([]any, min(256, f.rows.Len())*n)
 	}
-	stored, f.room = f.room[:n:n], f.room[n:]
+	stored, f.buffer = f.buffer[:n:n], f.buffer[n:]
 	copy(stored, values[:n-1])
 	stored[n-1], err = f.Key(stored[0])
 	return stored, err

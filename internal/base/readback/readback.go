@@ -94,7 +94,7 @@ func Find(s *Statement, rows Rows) ([]Found, error) {
 	n := rows.Len()
 	f := &finder{
 		Statement: s, d: databaseOf(s.Dialect), rows: rows, found: make([]Found, n),
-		keys: make([]any, n), fresh: make([]bool, n), inserted: map[any]int{}, torn: map[int][2]any{},
+		keys: make([]any, n), fresh: make([]bool, n), inserted: map[any]int{}, ambiguous: map[int][2]any{},
 	}
 	for i := range n {
 		f.keys[i], f.fresh[i] = rows.Key(i)
@@ -114,11 +114,11 @@ type finder struct {
 	keys  []any  // of Rows
 	fresh []bool // of Rows
 
-	inserted map[any]int    // for each stored row with a fresh key, the row that was inserted
-	shared   map[any]bool   // keys of the caller that different rows have
-	torn     map[int][2]any // the rows that equal several stored rows, and the keys of two of these
-	listed   *table         // see catalog
-	room     []any          // for the next rows that are read
+	inserted  map[any]int    // for each stored row with a fresh key, the row that was inserted
+	shared    map[any]bool   // keys of the caller that different rows have
+	ambiguous map[int][2]any // the rows that equal several stored rows, and the keys of two of these
+	listed    *table         // see catalog
+	buffer    []any          // for the next rows that are read
 }
 
 // share notes the keys of the caller that several rows have, unless these rows are equal in all
@@ -162,11 +162,11 @@ func (f *finder) run() error {
 		return nil
 	}
 	slices.Sort(rest)
-	var lost []int
+	var unresolved []int
 	if f.Target != nil {
-		lost, err = f.byTarget(rest, len(byKey)+len(others))
+		unresolved, err = f.byTarget(rest, len(byKey)+len(others))
 	} else {
-		lost, err = f.byAny(rest)
+		unresolved, err = f.byAny(rest)
 	}
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (f *finder) run() error {
 	// A trigger may have stored a row elsewhere, as in a table that inherits, without counting it.
 	// The row has its fresh key.
 	var fresh []int
-	lost = slices.DeleteFunc(lost, func(i int) bool {
+	unresolved = slices.DeleteFunc(unresolved, func(i int) bool {
 		if f.fresh[i] {
 			fresh = append(fresh, i)
 		}
@@ -185,7 +185,7 @@ func (f *finder) run() error {
 			return err
 		}
 	}
-	for _, i := range append(lost, fresh...) {
+	for _, i := range append(unresolved, fresh...) {
 		f.found[i] = f.why(i)
 	}
 	return nil
@@ -193,20 +193,20 @@ func (f *finder) run() error {
 
 // byTarget finds rows by the target, and returns those that are not found. all is the number of
 // rows whose key is known.
-func (f *finder) byTarget(rest []int, all int) (lost []int, err error) {
+func (f *finder) byTarget(rest []int, all int) (unresolved []int, err error) {
 	if slices.ContainsFunc(f.Updates, func(set Update) bool { return !set.Same && slices.Contains(f.Target.names(), set.Column) }) {
 		return rest, nil // stored rows have another target since
 	}
-	var nulls, torn, blind []int
-	asked := rest
+	var nulls, ambiguous, incomparable []int
+	remaining := rest
 	if f.d.exact != "" && !f.Target.Hidden && f.Target.Columns != nil && len(rest) < manyRows {
 		key := *f.Target
 		key.exact = true
-		free, several, err := f.byUnique(rest, []Key{key})
+		unmatched, several, err := f.byUnique(rest, []Key{key})
 		if err != nil {
 			return nil, err
 		}
-		for _, i := range free {
+		for _, i := range unmatched {
 			if f.d.nullsEqual || !f.null(i, f.Target) {
 				several = append(several, i)
 			} else {
@@ -214,111 +214,111 @@ func (f *finder) byTarget(rest []int, all int) (lost []int, err error) {
 			}
 		}
 		slices.Sort(several)
-		asked = several
+		remaining = several
 	}
 	target := f.Target
-	if len(asked) > 0 {
+	if len(remaining) > 0 {
 		if err := f.catalog(); err != nil {
 			return nil, err
 		}
 		target = f.target()
 	}
-	free := asked
+	unmatched := remaining
 	if !target.Hidden {
-		seen := make([]int, 0, len(asked))
-		for _, i := range asked {
-			if f.blind(i, target) == nil {
-				seen = append(seen, i)
+		compared := make([]int, 0, len(remaining))
+		for _, i := range remaining {
+			if f.incomparable(i, target) == nil {
+				compared = append(compared, i)
 			} else {
-				blind = append(blind, i)
+				incomparable = append(incomparable, i)
 			}
 		}
-		if free, torn, err = f.byUnique(seen, []Key{*target}); err != nil {
+		if unmatched, ambiguous, err = f.byUnique(compared, []Key{*target}); err != nil {
 			return nil, err
 		}
 	}
-	// A free row equals no stored row in the target, so it was inserted, even under a key that the
-	// caller has set.
-	free, more, err := f.byPrimary(append(free, nulls...))
+	// An unmatched row was inserted, even under a key that the caller has set, because no stored row
+	// equals it in the target.
+	unmatched, more, err := f.byPrimary(append(unmatched, nulls...))
 	if err != nil {
 		return nil, err
 	}
-	lost = slices.Concat(free, torn, more, blind)
+	unresolved = slices.Concat(unmatched, ambiguous, more, incomparable)
 	// With a hidden target it may have met a row, unless as many rows are stored under their keys
 	// as were inserted.
-	if target.Hidden && f.Inserted != int64(all-len(lost)) {
+	if target.Hidden && f.Inserted != int64(all-len(unresolved)) {
 		for _, i := range rest {
 			f.found[i] = Found{}
 		}
 		return rest, nil
 	}
-	return lost, nil
+	return unresolved, nil
 }
 
 // byPrimary finds rows with a key of the caller by the primary key, see byUnique.
-func (f *finder) byPrimary(list []int) (free, torn []int, err error) {
+func (f *finder) byPrimary(list []int) (unmatched, ambiguous []int, err error) {
 	if !f.single() {
 		return f.byUnique(list, []Key{f.primary()})
 	}
 	var set []int
 	for _, i := range list {
 		if f.fresh[i] {
-			free = append(free, i)
+			unmatched = append(unmatched, i)
 		} else {
 			set = append(set, i)
 		}
 	}
 	set, err = f.byKey(set)
-	return append(free, set...), nil, err
+	return append(unmatched, set...), nil, err
 }
 
 // byAny finds rows by every unique key, and returns those that are not found. A row that cannot
 // be compared in one of the keys may have met a row by that one, so it is looked up by the primary
 // key alone, unless other rows share that.
-func (f *finder) byAny(rest []int) (lost []int, err error) {
+func (f *finder) byAny(rest []int) (unresolved []int, err error) {
 	if err := f.catalog(); err != nil {
 		return nil, err
 	}
-	if f.moves() {
+	if f.mayHaveMoved() {
 		return rest, nil
 	}
-	var seen, blind []int
+	var compared, incomparable []int
 	for _, i := range rest {
 		switch {
-		case !f.blindIn(i, f.listed.keys):
-			seen = append(seen, i)
+		case !f.incomparableIn(i, f.listed.keys):
+			compared = append(compared, i)
 		case f.shared[f.keys[i]]:
-			lost = append(lost, i)
+			unresolved = append(unresolved, i)
 		default:
-			blind = append(blind, i)
+			incomparable = append(incomparable, i)
 		}
 	}
-	free, torn, err := f.byUnique(seen, f.listed.keys)
+	unmatched, ambiguous, err := f.byUnique(compared, f.listed.keys)
 	if err != nil {
 		return nil, err
 	}
-	more, tornToo, err := f.byUnique(blind, []Key{f.primary()})
-	return slices.Concat(lost, free, torn, more, tornToo), err
+	more, ambiguousToo, err := f.byUnique(incomparable, []Key{f.primary()})
+	return slices.Concat(unresolved, unmatched, ambiguous, more, ambiguousToo), err
 }
 
-// blindIn reports whether row i cannot be compared in one of keys.
-func (f *finder) blindIn(i int, keys []Key) bool {
+// incomparableIn reports whether row i cannot be compared in one of keys.
+func (f *finder) incomparableIn(i int, keys []Key) bool {
 	for k := range keys {
-		if f.blind(i, &keys[k]) != nil {
+		if f.incomparable(i, &keys[k]) != nil {
 			return true
 		}
 	}
 	return false
 }
 
-// moves reports whether a row of the statement can have changed the unique values by which an
+// mayHaveMoved reports whether a row of the statement can have changed the unique values by which an
 // earlier row met its stored row. Looked up by these values after the statement, the earlier row
 // would be taken for whichever row has them by then.
 //
 // That takes an update and more than one unique key to meet rows by, as on MySQL. With fresh keys
 // and a single unique key besides the primary key, rows meet others by that key alone, and an
 // update with the values that a row sends leaves them equal.
-func (f *finder) moves() bool {
+func (f *finder) mayHaveMoved() bool {
 	if f.rows.Len() == 1 || f.Ignores {
 		return false
 	}
@@ -331,29 +331,29 @@ func (f *finder) moves() bool {
 	})
 }
 
-// A meeting is what byUnique has found for a row.
-type meeting struct {
+// A candidate is what byUnique has found for a row.
+type candidate struct {
 	stored []any  // nil if nothing was found
 	same   uint64 // a bit for each key in which the two are equal
 	other  []any  // another stored row that was found too
 }
 
-// byUnique finds rows by keys. It returns the free rows, which equal no stored row in any key, and
-// the torn rows, which equal several: one in one key, say, and another in another. A row that was
-// found by one key is not looked up by another in which the two are equal, so that one look usually
-// finds all rows.
-func (f *finder) byUnique(list []int, keys []Key) (free, torn []int, err error) {
+// byUnique finds rows by keys. It returns the unmatched rows, which equal no stored row in any key,
+// and the ambiguous ones, which equal several: one in one key, say, and another in another. A row
+// that was found by one key is not looked up by another in which the two are equal, so that one look
+// usually finds all rows.
+func (f *finder) byUnique(list []int, keys []Key) (unmatched, ambiguous []int, err error) {
 	keys = slices.DeleteFunc(slices.Clone(keys), func(key Key) bool {
 		return !slices.ContainsFunc(list, func(i int) bool { return f.usable(i, &key) })
 	})
-	met := make([]meeting, f.rows.Len())
+	candidates := make([]candidate, f.rows.Len())
 	for _, i := range list {
-		delete(f.torn, i) // it may have been by the values as they were sent
+		delete(f.ambiguous, i) // it may have been by the values as they were sent
 	}
 	for k := range keys {
 		ask := make([]int, 0, len(list))
 		for _, i := range list {
-			if met[i].same>>k&1 == 0 && f.usable(i, &keys[k]) {
+			if candidates[i].same>>k&1 == 0 && f.usable(i, &keys[k]) {
 				ask = append(ask, i)
 			}
 		}
@@ -361,7 +361,7 @@ func (f *finder) byUnique(list []int, keys []Key) (free, torn []int, err error) 
 			if by, ok := f.inserted[f.key(stored)]; ok && by > i {
 				return // stored after row i, which has not met it
 			}
-			m := &met[i]
+			m := &candidates[i]
 			if m.stored == nil {
 				m.stored = stored
 			} else if f.key(m.stored) != f.key(stored) {
@@ -374,17 +374,17 @@ func (f *finder) byUnique(list []int, keys []Key) (free, torn []int, err error) 
 		}
 	}
 	for _, i := range list {
-		switch m := &met[i]; {
+		switch m := &candidates[i]; {
 		case m.stored == nil:
-			free = append(free, i)
+			unmatched = append(unmatched, i)
 		case m.other != nil || f.key(m.stored) == nil:
-			torn = append(torn, i)
-			f.torn[i] = [2]any{f.key(m.stored), f.key(m.other)}
+			ambiguous = append(ambiguous, i)
+			f.ambiguous[i] = [2]any{f.key(m.stored), f.key(m.other)}
 		default:
 			f.found[i] = f.foundOf(m.stored)
 		}
 	}
-	return free, torn, nil
+	return unmatched, ambiguous, nil
 }
 
 func (f *finder) foundOf(stored []any) Found {
@@ -430,9 +430,9 @@ func (f *finder) compares(v any, known Known, c *Column) (any, bool) {
 	return v, ok && (v == nil || c.Prefix == 0 || c.form.Prefix != "" && c.form.Begins(v))
 }
 
-// blind returns why row i cannot be compared in key, or nil if it can be. A row with NULL
+// incomparable returns why row i cannot be compared in key, or nil if it can be. A row with NULL
 // conflicts with no row.
-func (f *finder) blind(i int, key *Key) (why *Found) {
+func (f *finder) incomparable(i int, key *Key) (why *Found) {
 	if key.Hidden {
 		return &Found{Reason: ReasonExpression, Unique: key.Name}
 	}
@@ -474,11 +474,11 @@ func (f *finder) why(i int) Found {
 		keys = f.listed.keys
 	}
 	for _, key := range keys {
-		if why := f.blind(i, &key); why != nil {
+		if why := f.incomparable(i, &key); why != nil {
 			return *why
 		}
 	}
-	if two, ok := f.torn[i]; ok {
+	if two, ok := f.ambiguous[i]; ok {
 		return Found{Reason: ReasonTwoRows, Two: two}
 	}
 	return Found{Reason: ReasonStale}
