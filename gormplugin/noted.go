@@ -119,14 +119,15 @@ func (in *installation) observe(db *gorm.DB) {
 func noteSavepoint(r *outcome.Record, text string) bool {
 	words := strings.Fields(strings.ToLower(text))
 	name := words[len(words)-1]
-	switch words = words[:len(words)-1]; {
-	case strings.Contains(name, ";"):
+	if strings.Contains(name, ";") {
 		return false
-	case slices.Equal(words, []string{"savepoint"}):
+	}
+	switch strings.Join(words[:len(words)-1], " ") {
+	case "savepoint":
 		r.Savepoint(name)
-	case slices.Equal(words, []string{"rollback", "to", "savepoint"}), slices.Equal(words, []string{"rollback", "to"}):
+	case "rollback to savepoint", "rollback to":
 		return r.RollbackTo(name)
-	case slices.Equal(words, []string{"release", "savepoint"}), slices.Equal(words, []string{"release"}):
+	case "release savepoint", "release":
 		r.Release(name)
 	default:
 		return false
@@ -134,11 +135,9 @@ func noteSavepoint(r *outcome.Record, text string) bool {
 	return true
 }
 
-// begins reports whether text begins with one of words, in any case.
-func begins(text string, words ...string) bool {
-	return slices.ContainsFunc(words, func(word string) bool {
-		return len(text) > len(word) && strings.EqualFold(text[:len(word)], word) && text[len(word)] <= ' '
-	})
+// begins reports whether text begins with words, in any case.
+func begins(text, words string) bool {
+	return len(text) > len(words) && strings.EqualFold(text[:len(words)], words) && text[len(words)] <= ' '
 }
 
 // setsKey reports whether an UPDATE may set a primary key.

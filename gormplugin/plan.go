@@ -18,11 +18,11 @@ import (
 // An installation is the plugin on one database. It keeps what it learns of the models for
 // the life of that database.
 type installation struct {
-	plugin  *Plugin
-	policy  policy
-	traits  *dialect.Traits
-	models  sync.Map       // *schema.Schema → *model
-	server  server
+	plugin *Plugin
+	policy policy
+	traits *dialect.Traits
+	models sync.Map // *schema.Schema → *model
+	server server
 }
 
 // A model is what is known of one schema.

@@ -71,7 +71,7 @@ func (c *creation) asSent(u upsert) *readback.Statement {
 	for _, column := range c.columns {
 		sent.Columns = append(sent.Columns, column.field.DBName)
 	}
-	if u.countsInserts(c.stmt) {
+	if u.countsInserts() {
 		sent.Inserted = c.stmt.RowsAffected
 	}
 	for _, set := range u.conflict.DoUpdates {
@@ -86,7 +86,7 @@ func (c *creation) asSent(u upsert) *readback.Statement {
 // target returns the unique key that an upsert names to recognize a stored row by, or nil if it goes
 // by all. It is hidden if it does not consist of columns of the model.
 func (c *creation) target(u upsert) *readback.Key {
-	names := u.target(c.stmt.Schema)
+	names := u.target()
 	switch {
 	case c.in.traits.OnDuplicateKey:
 		return nil

@@ -20,17 +20,16 @@ const conflictClause = "ON CONFLICT"
 
 // An upsert is what a statement does with stored rows that conflict with its own.
 type upsert struct {
-	traits       *dialect.Traits
+	c            *creation
 	conflict     clause.OnConflict
 	isGormClause bool // the clause is GORM's own, so conflict says everything
 	ignores      bool // there is no clause but a modifier, as in INSERT IGNORE
 	replaces     bool // the modifier is another one, as in INSERT OR REPLACE
-	exact        bool // RowsAffected counts the rows that RETURNING gives, see countReturned
 }
 
 // upsert returns the upsert that the statement is, if it is one.
 func (c *creation) upsert() (upsert, bool) {
-	u := upsert{traits: c.in.traits, exact: c.exact}
+	u := upsert{c: c}
 	if on, ok := c.stmt.Clauses[conflictClause]; ok && on.Expression != nil {
 		u.conflict, u.isGormClause = on.Expression.(clause.OnConflict)
 		return u, true
@@ -46,11 +45,12 @@ func (c *creation) upsert() (upsert, bool) {
 // updates reports whether every row that is sent becomes or updates exactly one stored row,
 // so that RETURNING gives one row for each, in order. GORM turns an UpdateAll without a
 // column to update into DO NOTHING.
-func (u upsert) updates(stmt *gorm.Statement) bool {
+func (u upsert) updates() bool {
+	stmt := u.c.stmt
 	switch {
 	case !u.isGormClause || len(u.conflict.Where.Exprs) > 0:
 		return false
-	case u.traits.OnDuplicateKey, !u.conflict.DoNothing && len(u.conflict.DoUpdates) > 0:
+	case u.c.in.traits.OnDuplicateKey, !u.conflict.DoNothing && len(u.conflict.DoUpdates) > 0:
 		return true
 	case u.conflict.DoNothing || !u.conflict.UpdateAll:
 		return false
@@ -66,12 +66,12 @@ func (u upsert) updates(stmt *gorm.Statement) bool {
 // target returns the columns that the upsert names to recognize a stored row by. GORM adds
 // the primary key to UpdateAll just before the insert, and leaves the columns out where a
 // constraint is named.
-func (u upsert) target(s *schema.Schema) []string {
+func (u upsert) target() []string {
 	switch {
 	case u.conflict.OnConstraint != "":
 		return nil
 	case len(u.conflict.Columns) == 0 && u.conflict.UpdateAll:
-		return s.PrimaryFieldDBNames
+		return u.c.stmt.Schema.PrimaryFieldDBNames
 	}
 	names := make([]string, 0, len(u.conflict.Columns))
 	for _, c := range u.conflict.Columns {
@@ -83,10 +83,10 @@ func (u upsert) target(s *schema.Schema) []string {
 // countsInserts reports whether RowsAffected is the number of inserted rows. With RETURNING and a
 // slice, GORM counts the slice, unless the count is exact. A statement that replaces also counts
 // rows that it has removed again.
-func (u upsert) countsInserts(stmt *gorm.Statement) bool {
-	_, returning := stmt.Clauses["RETURNING"]
+func (u upsert) countsInserts() bool {
+	_, returning := u.c.stmt.Clauses["RETURNING"]
 	return (u.ignores && !u.replaces || u.isGormClause && u.conflict.DoNothing) &&
-		(u.exact || !(returning && canReturn(stmt))) && u.traits.CountsInserts
+		(u.c.exact || !(returning && canReturn(u.c.stmt))) && u.c.in.traits.CountsInserts
 }
 
 // canReturn reports whether GORM writes RETURNING for stmt.
@@ -172,7 +172,7 @@ func (c *creation) prepare() error {
 	if err := c.record(); err != nil {
 		return err
 	}
-	if u.updates(c.stmt) && c.rows.maps == nil && canReturn(c.stmt) && !c.keyKnown(u) {
+	if u.updates() && c.rows.maps == nil && canReturn(c.stmt) && !c.keyKnown(u) {
 		c.returned = c.returnColumns()
 	}
 	c.countReturned(u)
@@ -277,7 +277,7 @@ func (c *creation) refuseRewrite(u upsert) error {
 // every unique key, the table must have no other; a dry run believes the model and does not
 // ask the catalog.
 func (c *creation) recognizes(u upsert, key column) (bool, error) {
-	if !slices.Contains(u.target(c.model.schema), key.field.DBName) {
+	if !slices.Contains(u.target(), key.field.DBName) {
 		return false, nil
 	}
 	if !c.in.traits.OnDuplicateKey {
@@ -296,7 +296,7 @@ func (c *creation) keyKnown(u upsert) bool { return !c.in.traits.OnDuplicateKey 
 
 // namesKey reports whether u names the key, which is all that the plugin fills.
 func (c *creation) namesKey(u upsert) bool {
-	return u.isGormClause && len(c.columns) == 1 && slices.Contains(u.target(c.stmt.Schema), c.columns[0].field.DBName)
+	return u.isGormClause && len(c.columns) == 1 && slices.Contains(u.target(), c.columns[0].field.DBName)
 }
 
 // returnColumns makes the statement return the columns that the plugin fills, and reports
@@ -381,7 +381,7 @@ func (c *creation) reconcile() (err error) {
 		return nil
 	}
 	c.restore()
-	if !isUpsert || complete && u.countsInserts(c.stmt) {
+	if !isUpsert || complete && u.countsInserts() {
 		return nil
 	}
 	if c.keyKnown(u) {
