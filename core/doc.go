@@ -10,6 +10,9 @@
 // apart: it is either a fixed number, or a lease that package lease obtains from a store that all
 // processes share.
 //
+// The files show these two halves. Those named layout say what a key is, and packages that only
+// read keys need no more; those named generator say who makes keys.
+//
 // # Guarantees
 //
 // For one Generator, and for generators that follow each other in one process with the same

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -101,7 +102,7 @@ func New(config Config) (*Generator, error) {
 		namespace:  config.Worker.Namespace(),
 		shut:       make(chan struct{}),
 	}
-	g.use(g.reservedCounter(g.spanConfig(0), 0, 0, 0)).seal()
+	g.use(g.newReserved(g.counterConfig(0), 0, 0, 0)).seal()
 	if err := g.owner.Bind(&Binding{g}); err != nil {
 		return nil, err
 	}
@@ -119,24 +120,24 @@ func New(config Config) (*Generator, error) {
 // other than Continue a [*ClockBackError], and in a layout with ShardBits a [*ValueError] for a
 // shard of ctx that it does not have.
 func (g *Generator) Next(ctx context.Context) (types.Snowflake, error) {
-	var p patience
-	var at placement
+	var w waited
+	var at assignment
 	err := ctx.Err()
 	if g.layout.ShardBits > 0 && err == nil { // else nobody searches ctx, which can be a long chain
-		at, err = g.place(ctx)
+		at, err = g.assign(ctx)
 	}
 	for err == nil {
 		var id types.Snowflake
 		if t := g.term.Load(); t != nil {
-			id, err = t.next(ctx, &p)
+			id, err = t.next(ctx, &w)
 		} else {
-			id, err = g.ring.Load().next(ctx, &p)
+			id, err = g.ring.Load().next(ctx, &w)
 		}
 		if err == nil {
 			return id | at.shard, nil
 		}
 		if errors.Is(err, errSealed) {
-			err = g.await(ctx, &p)
+			err = g.await(ctx, &w)
 		}
 	}
 	return 0, noID(err)
@@ -151,7 +152,7 @@ func noID(err error) error {
 }
 
 // await waits for a counter that is not sealed, unless the generator is closed.
-func (g *Generator) await(ctx context.Context, p *patience) error {
+func (g *Generator) await(ctx context.Context, w *waited) error {
 	for {
 		changed := g.changes.listen()
 		if g.closed.Load() {
@@ -160,7 +161,7 @@ func (g *Generator) await(ctx context.Context, p *patience) error {
 		if !g.counter().isSealed() {
 			return nil
 		}
-		if err := p.await(ctx, g.settings.leaseWait, ever, changed); err != nil {
+		if err := w.await(ctx, g.settings.leaseWait, ever, changed); err != nil {
 			return err
 		}
 	}
@@ -180,7 +181,7 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	at, err := g.place(ctx)
+	at, err := g.assign(ctx)
 	if err == nil {
 		err = g.pieces(ctx, ids)
 	}
@@ -188,7 +189,7 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 		clear(ids)
 		return noID(err)
 	}
-	at.lay(ids)
+	at.apply(ids)
 	return nil
 }
 
@@ -196,42 +197,75 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 func (g *Generator) pieces(ctx context.Context, ids []types.Snowflake) error {
 	var wasted time.Duration // in waits for the lease that made it start over
 	for rest := ids; len(rest) > 0; {
-		p := patience{leased: wasted}
-		n, err := g.piece(ctx, rest, &p)
+		w := waited{lease: wasted}
+		n, err := g.piece(ctx, rest, &w)
 		if err != nil {
 			return err
 		}
 		rest = rest[n:]
-		if p.leased > wasted && g.counter().outdated(ids[0]) {
-			rest, wasted = ids, p.leased
+		if w.lease > wasted && g.counter().outdated(ids[0]) {
+			rest, wasted = ids, w.lease
 		}
 	}
 	return nil
 }
 
 // piece fills the first n elements of ids, at least one.
-func (g *Generator) piece(ctx context.Context, ids []types.Snowflake, p *patience) (n uint64, err error) {
+func (g *Generator) piece(ctx context.Context, ids []types.Snowflake, w *waited) (n uint64, err error) {
 	err = ctx.Err()
 	for err == nil {
 		var first uint64
-		var of *span
+		var of *reservedCounter
 		if t := g.term.Load(); t != nil {
-			of = &t.span
-			first, n, err = t.reserve(ctx, uint64(len(ids)), p)
+			of = &t.reservedCounter
+			first, n, err = t.reserve(ctx, uint64(len(ids)), w)
 		} else {
 			r := g.ring.Load()
-			of = &r.span
-			first, n, err = r.reserve(ctx, uint64(len(ids)), p)
+			of = &r.reservedCounter
+			first, n, err = r.reserve(ctx, uint64(len(ids)), w)
 		}
 		if err == nil {
 			of.fill(ids[:n], first)
 			return n, nil
 		}
 		if errors.Is(err, errSealed) {
-			err = g.await(ctx, p)
+			err = g.await(ctx, w)
 		}
 	}
 	return 0, err
+}
+
+// An assignment says on which shards the IDs of one call are: the next one on shard, and each
+// further one by step on, modulo the mask.
+type assignment struct{ shard, step, mask types.Snowflake }
+
+// assign returns the assignment that ctx asks for, the zero value in a layout without shards.
+//
+// Without a request a call begins at a random shard, so that goroutines share no state. An odd step
+// visits all shards in turn, which makes a slice as even as can be. One of five eighths of their
+// number keeps a few IDs far apart: with a step of 1, a hundred rows would be in two of four
+// databases that have a range of 64 shards each.
+func (g *Generator) assign(ctx context.Context) (assignment, error) {
+	bits := g.layout.ShardBits
+	shard, ok, err := g.layout.ShardFrom(ctx)
+	if ok || err != nil || bits == 0 {
+		return assignment{shard: types.Snowflake(shard)}, err
+	}
+	mask := types.Snowflake(ones(bits))
+	return assignment{types.Snowflake(rand.Int64()) & mask, (mask+1)*5/8 | 1, mask}, nil
+}
+
+// apply puts ids, which are on shard 0, on their shards.
+func (a assignment) apply(ids []types.Snowflake) {
+	if a == (assignment{}) {
+		return
+	}
+	for i := range ids {
+		ids[i] |= a.shard
+		if a.step != 0 {
+			a.shard = (a.shard + a.step) & a.mask
+		}
+	}
 }
 
 // Close ends the generator and then closes its worker. Later calls of Next and Fill fail with
@@ -291,3 +325,12 @@ func (g *Generator) Min(t time.Time) types.Snowflake { return g.layout.Min(t) }
 
 // Max returns the largest ID of the tick that contains t; see [Layout.Max].
 func (g *Generator) Max(t time.Time) types.Snowflake { return g.layout.Max(t) }
+
+// ShardBits returns Layout.ShardBits. Together with ShardFrom it lets package gormplugin and
+// package sqlxhelper, which know no layout, keep the keys of a graph on one shard.
+func (g *Generator) ShardBits() int { return g.layout.ShardBits }
+
+// ShardFrom returns the shard that ctx asks for; see [Layout.ShardFrom].
+func (g *Generator) ShardFrom(ctx context.Context) (shard int64, ok bool, err error) {
+	return g.layout.ShardFrom(ctx)
+}

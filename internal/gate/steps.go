@@ -103,7 +103,7 @@ var steps = []step{
 	},
 	{
 		name: "figures", when: changed, heading: "metrics, dashboard, alerts and the tables of benchmarks",
-		inputs: []string{"core/otelsnowkey/", "core/stats.go", "core/*/stats.go", "docs/monitoring/", "docs/benchmarks.md", "internal/monitoring/", "internal/bench/"},
+		inputs: []string{"core/otelsnowkey/", "core/generator_stats.go", "core/*/stats.go", "docs/monitoring/", "docs/benchmarks.md", "internal/monitoring/", "internal/bench/"},
 		tests:  []string{"./internal/monitoring/...", "./internal/bench/..."},
 	},
 	{

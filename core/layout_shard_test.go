@@ -52,13 +52,13 @@ func TestIDsAreOnTheShardThatTheContextAsksFor(t *testing.T) {
 			}
 			nearest := OnShard(OnShardOf(OnShard(background, 3), id), n^1)
 			if id, err := g.Next(nearest); err != nil || l.Shard(id) != n^1 {
-				t.Fatalf("Next with three wishes = %d, %v, on shard %d; want the last, %d", id, err, l.Shard(id), n^1)
+				t.Fatalf("Next with three requests = %d, %v, on shard %d; want the last, %d", id, err, l.Shard(id), n^1)
 			}
 		}
 	})
 }
 
-func TestWithoutAWishTheShardsAreEven(t *testing.T) {
+func TestWithoutARequestTheShardsAreEven(t *testing.T) {
 	l := shardLayout()
 	eachPolicy(t, l, func(t *testing.T, g *Generator) {
 		ids := make([]types.Snowflake, 16*100+7)
@@ -95,7 +95,7 @@ func TestWithoutAWishTheShardsAreEven(t *testing.T) {
 	})
 }
 
-// Uniqueness is the count's: whatever the callers wish for, no two IDs are equal above the shard.
+// Uniqueness is the count's: whatever the callers ask for, no two IDs are equal above the shard.
 func TestNoTwoIDsAreEqualAboveTheShard(t *testing.T) {
 	l := shardLayout()
 	for _, rollback := range []Rollback{Continue, Backfill} {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A mutant is one mistake in the model's transcription of term.go. A line is left
+// A mutant is one mistake in the model's transcription of generator_term.go. A line is left
 // out, or a simpler one stands there that looks as if it would do. The search must
-// find each of them, or its silence about term.go means nothing.
+// find each of them, or its silence about generator_term.go means nothing.
 type mutant uint8
 
 const (

@@ -39,7 +39,7 @@ const maxRingAhead = ringSlots / 2
 // Ticks before the generator was made are refused, because the ring does not know what an
 // earlier process did in them.
 type ring struct {
-	span
+	reservedCounter
 	slots []atomic.Uint64
 
 	born    int64 // the wall clock's tick when the ring was made
@@ -51,7 +51,7 @@ type ring struct {
 // newRing returns a ring for a worker number that is not leased. It leaves time free to an
 // earlier process as newTerm does, but at least the default run-ahead: its own may be less with
 // short ticks, but that process may have had another policy.
-func newRing(c spanConfig, stop uint64) *ring {
+func newRing(c counterConfig, stop uint64) *ring {
 	wall, _ := c.clock.both()
 	left := max(c.ahead, int64(defaultRunAhead))
 	last := max(c.floor(wall+left), stop)
@@ -62,7 +62,7 @@ func newRing(c spanConfig, stop uint64) *ring {
 
 // newReservedRing returns a ring whose numbers are those in [first, limit), both the first of a
 // tick, of a lease that begins at number from.
-func newReservedRing(c spanConfig, from, first, limit uint64) *ring {
+func newReservedRing(c counterConfig, from, first, limit uint64) *ring {
 	wall, _ := c.clock.both()
 	r := makeRing(c, wall, max(1, int64(first>>c.countBits)), limit)
 	r.startup = max(0, int64(from>>c.countBits)-(wall+c.ahead)/c.unit) + 1
@@ -70,15 +70,15 @@ func newReservedRing(c spanConfig, from, first, limit uint64) *ring {
 	return r
 }
 
-func makeRing(c spanConfig, wall, first int64, limit uint64) *ring {
-	r := &ring{span: span{spanConfig: c}, slots: make([]atomic.Uint64, ringSlots), born: wall / c.unit, first: first}
+func makeRing(c counterConfig, wall, first int64, limit uint64) *ring {
+	r := &ring{reservedCounter: reservedCounter{counterConfig: c}, slots: make([]atomic.Uint64, ringSlots), born: wall / c.unit, first: first}
 	r.limit.Store(limit)
 	return r
 }
 
 // next takes one number and returns its ID.
-func (r *ring) next(ctx context.Context, p *patience) (types.Snowflake, error) {
-	n, _, err := r.reserve(ctx, 1, p)
+func (r *ring) next(ctx context.Context, w *waited) (types.Snowflake, error) {
+	n, _, err := r.reserve(ctx, 1, w)
 	if err != nil {
 		return 0, err
 	}
@@ -89,7 +89,7 @@ func (r *ring) next(ctx context.Context, p *patience) (types.Snowflake, error) {
 //
 // A goroutine that is stopped after it has read the clock may find its tick forgotten although
 // the clock did not step, so reserve believes a step only when it has met it three times.
-func (r *ring) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
+func (r *ring) reserve(ctx context.Context, want uint64, w *waited) (first, n uint64, err error) {
 	for met := 0; ; {
 		wall, _ := r.clock.both()
 		first, n, err = r.reserveAt(wall, want)
@@ -100,7 +100,7 @@ func (r *ring) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 			met++
 			continue
 		case errors.Is(err, errBeyond):
-			err = r.await(ctx, first, wall, p)
+			err = r.await(ctx, first, wall, w)
 		case err == nil:
 			next := max((wall+r.ahead)/r.unit+1, r.first) // the next tick that has numbers
 			err = r.wait(ctx, next*r.unit-r.ahead-wall)
@@ -114,7 +114,7 @@ func (r *ring) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 // await waits until the clock is at the first tick and number n is below the limit, or the
 // ring is sealed. The clock, which shows wall, may be wrong, so the wait is short and the
 // caller reads the clock again.
-func (r *ring) await(ctx context.Context, n uint64, wall int64, p *patience) error {
+func (r *ring) await(ctx context.Context, n uint64, wall int64, w *waited) error {
 	changed := r.changes.listen()
 	early := r.first*r.unit - r.ahead - wall
 	if r.isSealed() || early <= 0 && r.limit.Load() > n {
@@ -124,7 +124,7 @@ func (r *ring) await(ctx context.Context, n uint64, wall int64, p *patience) err
 	if early > 0 {
 		d = min(d, early)
 	}
-	return p.await(ctx, r.leaseWait, time.Duration(d), changed)
+	return w.await(ctx, r.leaseWait, time.Duration(d), changed)
 }
 
 // reserveAt takes up to want numbers at the given wall time, or none if all are used up to the

@@ -21,15 +21,16 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// This file is a model checker for term.go and limit.go. It transcribes the methods,
-// one atomic operation or one clock reading per step. It searches every interleaving
-// of those steps with each other and with the clocks, in small worlds, to the end.
+// This file is a model checker for generator_term.go and for refusal, which is in
+// generator_counter.go. It transcribes the methods, one atomic operation or one clock
+// reading per step. It searches every interleaving of those steps with each other and
+// with the clocks, in small worlds, to the end.
 // What it finds is a shortest schedule.
 //
 // Model and code have the same names in the same order, to be read side by side.
 // TestModelAndTermDoTheSame runs both on the same schedules and compares every word
 // after every call. What shows that the search finds what there is to find:
-// model_mutants_test.go, where a change of one line breaks each claim.
+// generator_model_mutants_test.go, where a change of one line breaks each claim.
 //
 // A lease takes part as two moves, a raise of the limit and the notification
 // after it. They may come at any moment, also after the seal. MaxLeaseWait is a
@@ -107,7 +108,7 @@ type goroutine struct {
 }
 
 // A pc is the step that a goroutine makes next. model.step says which line of
-// term.go each one stands for.
+// generator_term.go each one stands for.
 type pc uint8
 
 const (
@@ -144,7 +145,7 @@ const (
 	sealSwap
 	sealNotify
 	sealLimit
-	firstRivalStep // the steps from here on are in model_mutants_test.go
+	firstRivalStep // the steps from here on are in generator_model_mutants_test.go
 )
 
 // stepNames is how a schedule names the steps.
@@ -207,7 +208,7 @@ type call uint8
 const (
 	callNext     call = 101
 	callClose    call = 102
-	callArticle  call = 103 // these are in model_mutants_test.go
+	callArticle  call = 103 // these are in generator_model_mutants_test.go
 	callTwoWords call = 104
 	callAddFirst call = 105
 )
@@ -310,7 +311,7 @@ type model struct {
 }
 
 // An event is something that a search must have seen before its silence means
-// anything: each step of term.go, and these.
+// anything: each step of generator_term.go, and these.
 type event uint8
 
 const (
@@ -583,14 +584,14 @@ func (m *model) step(w *world, i int) bool {
 		if ok || m.mutant == nextTakesBeforeWaiting {
 			return m.step(w, i)
 		}
-		g.want, g.pc = 1, reserveOffset // func (t *term) one: n, _, err := t.reserve(ctx, 1, p)
+		g.want, g.pc = 1, reserveOffset // func (t *term) one: n, _, err := t.reserve(ctx, 1, w)
 	case lookLimit: // last < t.limit.Load()
 		// func (t *term) next: if last, ok := t.look(now); ok { n, ok := t.take(last)
 		if g.last < w.limit || m.mutant == lookIgnoresLimit || m.mutant == nextTakesBeforeWaiting {
 			g.pc = takeAdd
 			break
 		}
-		g.want, g.pc = 1, reserveOffset // func (t *term) one: n, _, err := t.reserve(ctx, 1, p)
+		g.want, g.pc = 1, reserveOffset // func (t *term) one: n, _, err := t.reserve(ctx, 1, w)
 
 	// func (t *term) take(last uint64) (n uint64, ok bool)
 	case takeAdd: // n = t.state.Add(1)
@@ -603,9 +604,9 @@ func (m *model) step(w *world, i int) bool {
 			m.returns(w, i, g.n, 1) // func (t *term) next: if ok { return t.compose(n), nil }
 			break
 		}
-		g.pc = settleOffset // return t.settle(ctx, n, p)
+		g.pc = settleOffset // return t.settle(ctx, n, w)
 
-	// func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowflake, error)
+	// func (t *term) settle(ctx context.Context, n uint64, w *waited) (types.Snowflake, error)
 	case settleOffset: // t.offset.Load() of: now := t.now()
 		g.offset = w.offset
 		g.pc = settleMonotonic
@@ -626,12 +627,12 @@ func (m *model) step(w *world, i int) bool {
 		early := m.startOf(g.n) - int(m.ahead) - int(g.now) // early := t.start(n) - t.ahead - now
 		switch {
 		case err == errBeyond: // case err == errBeyond
-			g.back, g.pc = settleLimit, m.await() // err = t.await(ctx, n, p)
+			g.back, g.pc = settleLimit, m.await() // err = t.await(ctx, n, w)
 		case err != nil: // case err != nil
 			m.fails(w, i, err, sealedInSettle, exhaustedInSettle)
 		case g.n < m.oldest(g.now) && m.mutant != settleKeepsOld: // case n < t.oldest(now)
 			m.see(behindInSettle)
-			g.taken, g.want, g.pc = 0, 1, reserveOffset // return t.one(ctx, p): n, _, err := t.reserve(ctx, 1, p)
+			g.taken, g.want, g.pc = 0, 1, reserveOffset // return t.one(ctx, p): n, _, err := t.reserve(ctx, 1, w)
 		case early <= 0: // case early <= 0
 			if g.back == settleLimit {
 				m.see(settledAfterWaiting)
@@ -645,12 +646,12 @@ func (m *model) step(w *world, i int) bool {
 		if w.monotonic == g.asleep {
 			return false
 		}
-		g.back, g.pc = settleLimit, resyncOffset // now, err = t.accept(ctx, p): resync under Continue
+		g.back, g.pc = settleLimit, resyncOffset // now, err = t.accept(ctx, w): resync under Continue
 		if m.mutant == settleTrustsOldTime {
 			g.pc = settleLimit
 		}
 
-	// func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error)
+	// func (t *term) reserve(ctx context.Context, want uint64, w *waited) (first, n uint64, err error)
 	case reserveOffset: // t.offset.Load() of: now := t.now()
 		g.offset = w.offset
 		g.pc = reserveMonotonic
@@ -676,7 +677,7 @@ func (m *model) step(w *world, i int) bool {
 		}
 		// if leaves := last&t.mask+want > t.mask; !synced && (leaves || floor > last)
 		if leaves := g.last&m.mask+g.want > m.mask; !g.synced && (leaves || floor > g.last) {
-			g.back, g.pc = reserveState, resyncOffset // now, err = t.accept(ctx, p): resync; synced = true
+			g.back, g.pc = reserveState, resyncOffset // now, err = t.accept(ctx, w): resync; synced = true
 			break
 		}
 		// first = last + 1; if floor > last { first = floor + 0 }
@@ -702,7 +703,7 @@ func (m *model) step(w *world, i int) bool {
 		switch err := m.refusalState(w, g, g.first); {
 		case err == errBeyond: // case err == errBeyond
 			g.n = g.first
-			g.back, g.pc = reserveState, m.await() // err = t.await(ctx, first, p)
+			g.back, g.pc = reserveState, m.await() // err = t.await(ctx, first, w)
 		case err != nil: // case err != nil
 			m.fails(w, i, err, sealedInReserve, exhaustedInReserve)
 		case g.first < ceiling: // case first < ceiling
@@ -731,7 +732,7 @@ func (m *model) step(w *world, i int) bool {
 		if w.monotonic == g.asleep {
 			return false
 		}
-		g.back, g.pc = reserveState, resyncOffset // now, err = t.accept(ctx, p): resync; synced = true
+		g.back, g.pc = reserveState, resyncOffset // now, err = t.accept(ctx, w): resync; synced = true
 
 	// func (t *term) resync() int64
 	case resyncOffset: // offset := t.offset.Load()
@@ -804,7 +805,7 @@ func (m *model) step(w *world, i int) bool {
 		g.now = w.offset
 		m.synced(g) // return now + monotonic
 
-	// func (t *term) await(ctx context.Context, n uint64, p *patience) error
+	// func (t *term) await(ctx context.Context, n uint64, w *waited) error
 	case awaitListen: // changed := t.changes.listen()
 		g.rung = false
 		g.pc = awaitLimit
@@ -818,7 +819,7 @@ func (m *model) step(w *world, i int) bool {
 			m.breaks(serving, "%c waits for the lease to get %s; the state is %s, the limit %s", 'A'+i, m.text(g.n), m.text(w.state), m.text(w.limit))
 		}
 		switch {
-		case w.limit > g.n: // return nil; then: now, err = t.accept(ctx, p): resync
+		case w.limit > g.n: // return nil; then: now, err = t.accept(ctx, w): resync
 			if g.back == settleLimit {
 				m.see(settledAfterARaise)
 			} else {
@@ -843,7 +844,7 @@ func (m *model) step(w *world, i int) bool {
 		default:
 			g.pc = awaitChange
 		}
-	case awaitChange: // if err := p.await(ctx, t.leaseWait, changed); err != nil
+	case awaitChange: // if err := w.await(ctx, t.leaseWait, changed); err != nil
 		if !g.rung {
 			return false
 		}
@@ -1396,7 +1397,7 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s, in %d moves:\n%s", f.broken, len(f.schedule), strings.Join(f.schedule, "\n"))
 }
 
-// worldsWithoutMistake are the models of the real term.go.
+// worldsWithoutMistake are the models of the real generator_term.go.
 func worldsWithoutMistake() []model {
 	var (
 		one   = []call{callNext}
@@ -1589,7 +1590,7 @@ func newTwin(t *testing.T, random *rand.Rand) *twin {
 	if m.behind > 0 {
 		settings.behind = time.Duration(m.behind-1) * w.scale
 	}
-	config := spanConfig{newNumbering(l, 0, 0), c, settings, new(notifier)}
+	config := counterConfig{newNumbering(l, 0, 0), c, settings, new(notifier)}
 	if m.reserved {
 		w.term = newReservedTerm(config, uint64(m.first), uint64(m.first), uint64(m.limit))
 	} else {
@@ -1649,7 +1650,7 @@ func (w *twin) real(o callOrder, interrupt func()) (outcome []string) {
 		ids = make([]types.Snowflake, o.call)
 		for rest := ids; err == nil && len(rest) > 0; { // Fill, but for starting over
 			var n uint64
-			n, err = w.generator.piece(ctx, rest, new(patience))
+			n, err = w.generator.piece(ctx, rest, new(waited))
 			rest = rest[n:]
 		}
 	case interrupt == nil:
@@ -1662,7 +1663,7 @@ func (w *twin) real(o callOrder, interrupt func()) (outcome []string) {
 			break
 		}
 		var n uint64
-		n, _, err = term.reserve(ctx, 1, new(patience))
+		n, _, err = term.reserve(ctx, 1, new(waited))
 		ids[0] = term.compose(n)
 	}
 	if rest := time.Duration(w.term.clock.monotonic()) % w.scale; rest > 0 {
@@ -1727,7 +1728,7 @@ func (w *twin) modelled(i int, o *callOrder, at pc, interrupt func()) []string {
 	m.programs[i][0] = o.call
 	m.enter(&w.world, i, 0)
 	var outcome []string
-	began, waited := w.world.monotonic, int8(0) // waited is patience.leased
+	began, waited := w.world.monotonic, int8(0) // waited is that of the real call: waited.lease
 	giveUp := func(outcome string) {
 		m.giveUp(&w.world, i)
 		w.outcome = []string{outcome}

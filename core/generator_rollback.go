@@ -81,7 +81,7 @@ func (e *ClockBackError) Unwrap() error { return ErrClockBack }
 
 // accept reads the wall clock and returns the logical time, or the error of the policy after a
 // step back.
-func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
+func (t *term) accept(ctx context.Context, w *waited) (now int64, err error) {
 	if t.rollback == Continue {
 		return t.resync(), nil
 	}
@@ -93,9 +93,9 @@ func (t *term) accept(ctx context.Context, p *patience) (now int64, err error) {
 		if last := t.state.Load(); last == t.opening && last > 0 {
 			// No ID was returned, so the clock has not stepped back. The
 			// reservation begins in the future, as under the loss guard.
-			err = p.await(ctx, t.leaseWait, min(back.missing, time.Duration(maxWait)), nil)
+			err = w.await(ctx, t.leaseWait, min(back.missing, time.Duration(maxWait)), nil)
 		} else {
-			err = p.wait(ctx, t.rollbackWait, back)
+			err = w.wait(ctx, t.rollbackWait, back)
 		}
 		if err != nil {
 			return 0, err

@@ -80,7 +80,7 @@ type term struct {
 
 	offset atomic.Int64 // logical time is offset + clock.monotonic(), in ns
 
-	span
+	reservedCounter
 
 	// opening is the initial state if the lease may begin ahead of the clock, and 0 otherwise.
 	opening uint64
@@ -96,8 +96,8 @@ type term struct {
 // run-ahead. The logical clock then begins where stop is at the ceiling, so that the first
 // number is free at once and the logical clock is no further ahead than the one that issued
 // stop.
-func newTerm(c spanConfig, stop uint64) *term {
-	t := &term{span: span{spanConfig: c}}
+func newTerm(c counterConfig, stop uint64) *term {
+	t := &term{reservedCounter: reservedCounter{counterConfig: c}}
 	wall, monotonic := t.clock.both()
 	t.offset.Store(wall - monotonic)
 	t.limit.Store(t.end)
@@ -116,8 +116,8 @@ func newTerm(c spanConfig, stop uint64) *term {
 // other policies wait until the clock is there if the lease begins there. If first is above
 // from, where the lease begins, the generator has been there before, and they act as after any
 // step back.
-func newReservedTerm(c spanConfig, from, first, limit uint64) *term {
-	t := &term{span: span{spanConfig: c}}
+func newReservedTerm(c counterConfig, from, first, limit uint64) *term {
+	t := &term{reservedCounter: reservedCounter{counterConfig: c}}
 	wall, monotonic := t.clock.both()
 	if first == from {
 		t.opening = max(first, 1) - 1
@@ -134,7 +134,7 @@ func newReservedTerm(c spanConfig, from, first, limit uint64) *term {
 // next takes one number and returns its ID. It mostly consists of now, look and take, which
 // cost one clock reading and one Add, without the wall clock or a division. The rest is left to
 // reserve and settle.
-func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
+func (t *term) next(ctx context.Context, w *waited) (types.Snowflake, error) {
 	// The clock is read first, so that the word is loaded right before the Add and its
 	// contended cache line is fetched once instead of twice.
 	now := t.now()
@@ -143,14 +143,14 @@ func (t *term) next(ctx context.Context, p *patience) (types.Snowflake, error) {
 		if ok {
 			return t.compose(n), nil
 		}
-		return t.settle(ctx, n, p)
+		return t.settle(ctx, n, w)
 	}
-	return t.one(ctx, p)
+	return t.one(ctx, w)
 }
 
 // one reserves one number.
-func (t *term) one(ctx context.Context, p *patience) (types.Snowflake, error) {
-	n, _, err := t.reserve(ctx, 1, p)
+func (t *term) one(ctx context.Context, w *waited) (types.Snowflake, error) {
+	n, _, err := t.reserve(ctx, 1, w)
 	if err != nil {
 		return 0, err
 	}
@@ -179,24 +179,24 @@ func (t *term) take(last uint64) (n uint64, ok bool) {
 
 // settle waits until number n, which this caller has taken, is under the ceiling and the limit.
 // If n has fallen too far behind, it takes another. On an error n is lost.
-func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowflake, error) {
+func (t *term) settle(ctx context.Context, n uint64, w *waited) (types.Snowflake, error) {
 	now := t.now()
 	for {
 		err := refusal(t, n, t.end)
 		early := t.start(n) - t.ahead - now
 		switch {
 		case errors.Is(err, errBeyond):
-			err = t.await(ctx, n, p)
+			err = t.await(ctx, n, w)
 		case err != nil:
 		case n < t.oldest(now):
-			return t.one(ctx, p)
+			return t.one(ctx, w)
 		case early <= 0:
 			return t.compose(n), nil
 		default:
 			err = t.wait(ctx, early)
 		}
 		if err == nil {
-			now, err = t.accept(ctx, p)
+			now, err = t.accept(ctx, w)
 		}
 		if err != nil {
 			return 0, err
@@ -207,14 +207,14 @@ func (t *term) settle(ctx context.Context, n uint64, p *patience) (types.Snowfla
 // reserve takes up to want numbers, at least one, in one atomic operation, and returns the
 // first and the count. All are under the ceiling and the limit, and it waits until there is
 // one. On an error it has taken nothing.
-func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n uint64, err error) {
+func (t *term) reserve(ctx context.Context, want uint64, w *waited) (first, n uint64, err error) {
 	now := t.now()
 	for synced := false; ; {
 		last := t.state.Load()
 		limit := t.limit.Load()
 		floor := t.lowest(now, limit)
 		if leaves := last&t.mask+want > t.mask; !synced && (leaves || floor > last) {
-			if now, err = t.accept(ctx, p); err != nil {
+			if now, err = t.accept(ctx, w); err != nil {
 				return 0, 0, err
 			}
 			synced = true
@@ -228,7 +228,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 		err = refusal(t, first, t.end)
 		switch {
 		case errors.Is(err, errBeyond):
-			err = t.await(ctx, first, p)
+			err = t.await(ctx, first, w)
 		case err != nil:
 		case first < ceiling:
 			n = min(want, ceiling-first)
@@ -245,7 +245,7 @@ func (t *term) reserve(ctx context.Context, want uint64, p *patience) (first, n 
 			err = t.wait(ctx, t.start(first)-t.ahead-now)
 		}
 		if err == nil {
-			now, err = t.accept(ctx, p)
+			now, err = t.accept(ctx, w)
 		}
 		if err != nil {
 			return 0, 0, err
@@ -264,13 +264,13 @@ func (t *term) lowest(now int64, limit uint64) uint64 {
 }
 
 // await waits until number n is below the limit or the term is sealed.
-func (t *term) await(ctx context.Context, n uint64, p *patience) error {
+func (t *term) await(ctx context.Context, n uint64, w *waited) error {
 	for {
 		changed := t.changes.listen()
 		if t.limit.Load() > n || t.isSealed() {
 			return nil
 		}
-		if err := p.await(ctx, t.leaseWait, ever, changed); err != nil {
+		if err := w.await(ctx, t.leaseWait, ever, changed); err != nil {
 			return err
 		}
 	}

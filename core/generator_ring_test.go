@@ -54,7 +54,7 @@ func readings(length, ticks int, take func(tick uint64) (number uint64, ok bool,
 func small(ahead int64) *ring {
 	l := Layout{Epoch: time.Unix(0, 0), Unit: time.Millisecond, TimeBits: 20, SequenceBits: 1}
 	s := settings{ahead: ahead * int64(l.Unit), rollback: Backfill}
-	r := newRing(spanConfig{newNumbering(l, 0, 0), newClock(l.Epoch, nil), s, new(notifier)}, 0)
+	r := newRing(counterConfig{newNumbering(l, 0, 0), newClock(l.Epoch, nil), s, new(notifier)}, 0)
 	r.slots = r.slots[:3]
 	r.first, r.born = 1, 0 // the ticks of the search are 1, 2, …
 	return r

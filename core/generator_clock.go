@@ -10,6 +10,34 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
+// A clock reads the machine's two clocks: the wall clock, which shows the time of day and may
+// step either way, and the monotonic clock, which measures elapsed time.
+type clock struct {
+	epoch time.Time        // wall times are counted from here
+	start time.Time        // monotonic times are counted from here
+	now   func() time.Time // if set, shows the wall clock's time instead: see Worker
+}
+
+func newClock(epoch time.Time, now func() time.Time) clock {
+	return clock{epoch: epoch, start: time.Now(), now: now}
+}
+
+// monotonic returns nanoseconds since start. Next calls it, and time.Since reads one clock
+// where time.Now reads two, which takes twice as long.
+func (c *clock) monotonic() int64 { return int64(time.Since(c.start)) }
+
+// both returns nanoseconds of wall time since the epoch together with the
+// monotonic nanoseconds since start of the same moment.
+func (c *clock) both() (wall, monotonic int64) {
+	now := time.Now()
+	// epoch has no monotonic reading, so this Sub compares wall times.
+	wall, monotonic = int64(now.Sub(c.epoch)), int64(now.Sub(c.start))
+	if c.now != nil {
+		wall = int64(c.now().Sub(c.epoch))
+	}
+	return wall, monotonic
+}
+
 // A notifier wakes the callers that wait for a lease, when a limit is raised and when a term
 // begins or is sealed. Its zero value is ready for use. Only waiters and the lease take the
 // mutex, never a call that gets its ID without waiting.
@@ -38,32 +66,32 @@ func (b *notifier) notify() {
 	}
 }
 
-// A patience records how much of its bounds one call has used.
-type patience struct {
-	used   time.Duration // waiting for the wall clock
-	leased time.Duration // waiting for the lease
+// A waited records how long one call has waited, since Config bounds both waits.
+type waited struct {
+	clock time.Duration // for the wall clock
+	lease time.Duration
 }
 
 // wait waits until the clock may have caught up with back, or returns back if that would take
 // longer than bound allows.
-func (p *patience) wait(ctx context.Context, bound time.Duration, back *ClockBackError) error {
-	if p.used+back.missing > bound {
+func (w *waited) wait(ctx context.Context, bound time.Duration, back *ClockBackError) error {
+	if w.clock+back.missing > bound {
 		return back
 	}
 	d := min(back.missing, time.Duration(maxWait)) // to notice a clock that is set right
-	p.used += d
+	w.clock += d
 	return wait.Sleep(ctx, d)
 }
 
 // await waits until changed is closed, but for d at most. It returns ErrReservationExhausted
 // when ctx has ended or the call has waited for leases as long as bound allows.
-func (p *patience) await(ctx context.Context, bound, d time.Duration, changed <-chan struct{}) error {
-	left := bound - p.leased
+func (w *waited) await(ctx context.Context, bound, d time.Duration, changed <-chan struct{}) error {
+	left := bound - w.lease
 	if left <= 0 {
 		return fmt.Errorf("%w: waited %v (Config.MaxLeaseWait); see Lease.Status for the reason", ErrReservationExhausted, bound)
 	}
 	began := time.Now()
-	defer func() { p.leased += time.Since(began) }()
+	defer func() { w.lease += time.Since(began) }()
 	timer := time.NewTimer(min(d, left))
 	defer timer.Stop()
 	select {
