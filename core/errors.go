@@ -1,10 +1,17 @@
 package core
 
-import "errors"
+import (
+	"errors"
+	"fmt"
 
+	"github.com/snowkey/snowkey/types"
+)
+
+// The errors of a Generator, for errors.Is.
 var (
-	// ErrClosed is returned by Next and Fill after the generator, or its lease, was closed.
-	ErrClosed = errors.New("core: generator is closed")
+	// ErrClosed is matched by the error of Next and Fill after the generator, or its lease, was
+	// closed. It is [types.ErrClosed].
+	ErrClosed = types.ErrClosed
 
 	// ErrTimeExhausted is returned by Next and Fill when the last number of the layout has been
 	// taken or the clock has passed it; see Layout.Exhausted. Numbers are never reused.
@@ -25,31 +32,13 @@ var (
 	ErrWorkerInUse = errors.New("core: a live generator in this process has this worker")
 )
 
+// errClosed is what calls return after Close.
+var errClosed = fmt.Errorf("core: generator is %w", ErrClosed)
+
 // A ValueError reports a field of a configuration, an argument or a part of an ID that is refused.
-// This package and every package below it return it.
-type ValueError struct {
-	Package string // the package that refuses the value; empty: core
-	Name    string // the field or argument, as a Go reader writes it: "Config.Datacenter"
-	Value   string // what it held, without passwords; empty: not shown
-	Want    string // the range or form that is accepted
-	Err     error  // an error that this one also matches, or nil
-}
-
-func (e *ValueError) Error() string {
-	text := e.Package
-	if text == "" {
-		text = "core"
-	}
-	text += ": " + e.Name
-	if e.Value != "" {
-		text += " is " + e.Value
-	}
-	return text + ": want " + e.Want
-}
-
-// Unwrap returns e.Err.
-func (e *ValueError) Unwrap() error { return e.Err }
+// This package and every package below it return it. It is [types.ArgumentError].
+type ValueError = types.ArgumentError
 
 func invalid(name, value, want string) *ValueError {
-	return &ValueError{Name: name, Value: value, Want: want}
+	return &ValueError{Package: "core", Name: name, Value: value, Want: want}
 }

@@ -156,7 +156,7 @@ func (g *Generator) await(ctx context.Context, w *waited) error {
 	for {
 		changed := g.changes.listen()
 		if g.closed.Load() {
-			return ErrClosed
+			return errClosed
 		}
 		if !g.counter().isSealed() {
 			return nil

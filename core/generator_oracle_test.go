@@ -60,7 +60,7 @@ func (o *oracle) Next(ctx context.Context) (types.Snowflake, error) {
 			return 0, err
 		}
 		if o.closed {
-			return 0, ErrClosed
+			return 0, errClosed
 		}
 		_, monotonic := o.clock.both()
 		if o.ticks(o.logical+monotonic) > o.tick || o.seq == ones(o.layout.SequenceBits) {

@@ -38,7 +38,7 @@ func (b *Binding) Reserve(worker int64, from, until time.Time) (*Reservation, er
 	g.installing.Lock()
 	defer g.installing.Unlock()
 	if g.closed.Load() {
-		return nil, fmt.Errorf("%w: it takes no more worker numbers", ErrClosed)
+		return nil, fmt.Errorf("%w: it takes no more worker numbers", errClosed)
 	}
 	c := g.counterConfig(worker)
 	begin, limit := c.from(from), c.before(until)

@@ -18,6 +18,33 @@ var (
 	ErrNull = errors.New("types: NULL is not a Snowflake")
 )
 
+// ErrClosed is matched by the error of every call after Close: of a generator, a lease, an allocator
+// and a counter. Each of their packages has one of this name, whose text says what is closed. This
+// text has no package, because it stands at the end of theirs.
+var ErrClosed = errors.New("closed")
+
+// An ArgumentError reports a field of a configuration, an argument or a part of an ID that is
+// refused. It is in this package, and not where generators are, because packages that know none
+// return it too. core.ValueError is the same type.
+type ArgumentError struct {
+	Package string // the package that refuses the value
+	Name    string // the field or argument, as a Go reader writes it: "Config.Datacenter"
+	Value   string // what it held, without passwords; empty: not shown
+	Want    string // the range or form that is accepted
+	Err     error  // an error that this one also matches, or nil
+}
+
+func (e *ArgumentError) Error() string {
+	text := e.Package + ": " + e.Name
+	if e.Value != "" {
+		text += " is " + e.Value
+	}
+	return text + ": want " + e.Want
+}
+
+// Unwrap returns e.Err.
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
 // The accepted forms that the ValueErrors of this package name.
 const (
 	wantDecimal = "a decimal integer 0..9223372036854775807"

@@ -36,7 +36,7 @@ var (
 
 	// ErrClosed is returned by core.New and by [Lease.Check] for a lease that is closed. It
 	// matches core.ErrClosed.
-	ErrClosed error = closedError{}
+	ErrClosed = fmt.Errorf("lease: the lease is %w", core.ErrClosed)
 
 	// ErrBound is returned by core.New if another generator has or had the lease. Acquire
 	// one lease for each generator.
@@ -73,11 +73,6 @@ type failedError struct {
 
 func (e *failedError) Error() string { return e.text }
 func (e *failedError) Unwrap() error { return e.err }
-
-type closedError struct{}
-
-func (closedError) Error() string { return "lease: the lease is closed" }
-func (closedError) Unwrap() error { return core.ErrClosed }
 
 // inRange returns nil if least <= v <= most, and a *core.ValueError otherwise. why goes on after
 // the range.

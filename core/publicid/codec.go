@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -51,7 +50,7 @@ type Codec struct {
 	blocks sync.Pool
 }
 
-// New returns a Codec, or a [*core.ValueError], which shows no key. It does not retain the slices. Two
+// New returns a Codec, or a [*types.ArgumentError], which shows no key. It does not retain the slices. Two
 // keys that have one name, as one pair in 62 has, are refused: make another.
 func New(config Config) (*Codec, error) {
 	if !isPrefix(config.Prefix) {
@@ -81,7 +80,7 @@ func New(config Config) (*Codec, error) {
 }
 
 func refuse(name, value, want string) error {
-	return &core.ValueError{Package: "publicid", Name: name, Value: value, Want: want}
+	return &types.ArgumentError{Package: "publicid", Name: name, Value: value, Want: want}
 }
 
 // isPrefix reports whether s can be a prefix: unreserved characters of RFC 3986.

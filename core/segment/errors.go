@@ -11,7 +11,7 @@ import (
 // and what to do.
 var (
 	// ErrClosed is the error of a call after Close. It matches core.ErrClosed.
-	ErrClosed error = &kind{"segment: closed", core.ErrClosed}
+	ErrClosed = fmt.Errorf("segment: %w", core.ErrClosed)
 
 	// ErrUnavailable is the error of a call that has waited for a range until its context
 	// or Config.MaxWait ended. It matches core.ErrReservationExhausted. The error that wraps

@@ -2,6 +2,7 @@ package serial
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/snowkey/snowkey/core"
 )
@@ -46,13 +47,8 @@ var (
 	ErrMeets = errors.New("serial: another series writes the same texts")
 
 	// ErrClosed is the error of a call after [Counter.Close]. It matches core.ErrClosed.
-	ErrClosed error = closedError{}
+	ErrClosed = fmt.Errorf("serial: %w", core.ErrClosed)
 )
-
-type closedError struct{}
-
-func (closedError) Error() string { return "serial: closed" }
-func (closedError) Unwrap() error { return core.ErrClosed }
 
 func invalid(name, value, want string) *core.ValueError {
 	return &core.ValueError{Package: "serial", Name: name, Value: value, Want: want}
