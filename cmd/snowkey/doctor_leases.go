@@ -121,7 +121,7 @@ func (e *examination) space(ctx context.Context, s leasestore.Space) error {
 			return err
 		}
 	}
-	switch _, err := e.l.Holders(ctx, s, 0); {
+	switch _, err := e.l.History(ctx, s, 0); {
 	case errors.Is(err, sqlstore.ErrNoTable):
 		return e.find(warning, where, "nothing records who holds a number: the table of past holders is missing", "CreateTables of the store makes it, or its statement of Statements.")
 	case errors.Is(err, errors.ErrUnsupported):
@@ -163,7 +163,7 @@ func (e *examination) holders(ctx context.Context, k holderKey) ([]leasedSpan, e
 		if s.Datacenter != k.datacenter || k.worker >= s.Workers {
 			continue
 		}
-		all, err := e.l.Holders(ctx, s, k.worker)
+		all, err := e.l.History(ctx, s, k.worker)
 		if err != nil {
 			return nil, e.l.hide(err)
 		}

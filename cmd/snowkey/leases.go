@@ -46,7 +46,7 @@ type leaseStore interface {
 	lease.Store
 	leasestore.Lister
 	leasestore.Catalog
-	leasestore.Historian
+	leasestore.History
 }
 
 // quiet discards what clients log: their errors say the same.

@@ -216,7 +216,7 @@ func (l *leases) list(ctx context.Context, o *options, out *bufio.Writer, worker
 
 // history writes the past and present holders of a worker number.
 func (l *leases) history(ctx context.Context, o *options, out *bufio.Writer, s leasestore.Space, worker int64) error {
-	past, err := l.Holders(ctx, s, worker)
+	past, err := l.History(ctx, s, worker)
 	if err != nil {
 		return l.hide(err)
 	}

@@ -51,7 +51,7 @@ func (l *leases) empty(ctx context.Context, o *options, out *bufio.Writer, s lea
 		if row == (leasestore.Row{Worker: row.Worker}) {
 			continue
 		}
-		past, err := l.Holders(ctx, s, row.Worker)
+		past, err := l.History(ctx, s, row.Worker)
 		if err != nil {
 			return l.hide(err)
 		}

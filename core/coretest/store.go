@@ -96,7 +96,7 @@ func (s *Store) EndLeases() {
 func (s *Store) Claim(ctx context.Context, c leasestore.Claim) (reply leasestore.Reply, err error) {
 	err = s.call(ctx, "claim", func() error {
 		s.claiming.Lock() // no other claim may find the same row
-		reply, err = leasestore.Over(leastFirst{s}).Claim(ctx, c)
+		reply, err = leasestore.FromRegister(leastFirst{s}).Claim(ctx, c)
 		s.claiming.Unlock()
 		if err == nil {
 			s.mu.Lock()

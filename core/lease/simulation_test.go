@@ -611,7 +611,7 @@ func (f *family) has(worker int64, end leasestore.Millis) bool {
 func (s *simulation) send(h *host, f *flight) {
 	f.sent = s.elapsed()
 	f.next, f.stop = iter.Pull(func(yield func(*trip) bool) {
-		store, ctx := leasestore.Over(&tripping{s: s, f: f, yield: yield}), context.Background()
+		store, ctx := leasestore.FromRegister(&tripping{s: s, f: f, yield: yield}), context.Background()
 		switch {
 		case f.claim != nil:
 			f.reply, f.err = store.Claim(ctx, *f.claim)

@@ -215,20 +215,20 @@ func (r *leaseRun) checkRows(f numberFiles) {
 			r.errorf("%s; want a row that reserves more than that, of %+v", describe(f, id), got)
 		}
 	}
-	if historian, ok := r.chaos.Lister.(leasestore.Historian); ok {
+	if historian, ok := r.chaos.Lister.(leasestore.History); ok {
 		r.checkHolders(ctx, historian, space, f)
 	}
 }
 
 // checkHolders fails the test if an ID has a time at which, as the store tells, nobody held its
 // worker number.
-func (r *leaseRun) checkHolders(ctx context.Context, historian leasestore.Historian, space leasestore.Space, f numberFiles) {
+func (r *leaseRun) checkHolders(ctx context.Context, historian leasestore.History, space leasestore.Space, f numberFiles) {
 	r.t.Helper()
 	held, claims := map[int64][]leasestore.Holder{}, 0
 	for worker := range space.Workers {
 		var err error
-		if held[worker], err = historian.Holders(ctx, space, worker); err != nil {
-			r.errorf("Holders(worker %d) = error %v; want them", worker, err)
+		if held[worker], err = historian.History(ctx, space, worker); err != nil {
+			r.errorf("History(worker %d) = error %v; want them", worker, err)
 			return
 		}
 		claims += len(held[worker])

@@ -49,7 +49,7 @@ func New(client *clientv3.Client, config Config) (*Store, error) {
 	if config.Clock == nil {
 		config.Clock = serverClock(client.Endpoints, config.TLS)
 	}
-	return &Store{leasestore.Over(&register{kv: client.KV, prefix: config.Prefix, clock: config.Clock})}, nil
+	return &Store{leasestore.FromRegister(&register{kv: client.KV, prefix: config.Prefix, clock: config.Clock})}, nil
 }
 
 func plainPrefix(prefix string) bool {

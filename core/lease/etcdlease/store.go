@@ -14,7 +14,7 @@ import (
 )
 
 // A Store keeps rows in etcd. It is a [leasestore.Store], a [leasestore.Lister], a
-// [leasestore.Fencer] and a [leasestore.Historian]. [New] creates it; the zero Store is not usable. It holds nothing but the
+// [leasestore.Fencer] and a [leasestore.History]. [New] creates it; the zero Store is not usable. It holds nothing but the
 // client, and is safe for concurrent use.
 //
 // Besides the errors of leasestore.Store it returns errors that match [ErrDamaged] or
@@ -22,11 +22,11 @@ import (
 type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ leasestore.Store     = (*Store)(nil)
-	_ leasestore.Lister    = (*Store)(nil)
-	_ leasestore.Fencer    = (*Store)(nil)
-	_ leasestore.Historian = (*Store)(nil)
-	_ leasestore.Catalog   = (*Store)(nil)
+	_ leasestore.Store   = (*Store)(nil)
+	_ leasestore.Lister  = (*Store)(nil)
+	_ leasestore.Fencer  = (*Store)(nil)
+	_ leasestore.History = (*Store)(nil)
+	_ leasestore.Catalog = (*Store)(nil)
 )
 
 // A register keeps rows in etcd.

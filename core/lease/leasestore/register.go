@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Register keeps the rows of spaces and changes a row only by compare-and-swap. [Over] makes
+// A Register keeps the rows of spaces and changes a row only by compare-and-swap. [FromRegister] makes
 // a [Store] of it, which applies the rules of claims and leases, so that the server behind a
 // Register needs to know none of them.
 //
@@ -75,8 +75,8 @@ type Seen struct {
 	Row Row
 	Tag any
 
-	// Record goes with the Swap of a claim. A register that is a [Recorder] keeps it in the same
-	// write, or returns an error, after which [Over] swaps without one. Others ignore it.
+	// Record goes with the Swap of a claim. A register that is a [HistoryRegister] keeps it in the same
+	// write, or returns an error, after which [FromRegister] swaps without one. Others ignore it.
 	Record string
 }
 
@@ -142,27 +142,27 @@ func (h *Hint) Some(s Space, n int) []int64 {
 	return some
 }
 
-// A RegisterStore is the [Store] that [Over] makes. It is a [Lister], a [Fencer] and a [Historian]
+// A RegisterStore is the [Store] that [FromRegister] makes. It is a [Lister], a [Fencer] and a [History]
 // too.
 type RegisterStore struct {
-	register Register
-	claims   chan struct{} // has as many elements as claims are under way
-	bare     atomic.Bool   // the register cannot keep records, and will not by itself
+	register  Register
+	claims    chan struct{} // has as many elements as claims are under way
+	noRecords atomic.Bool   // the register cannot keep records, and will not by itself
 }
 
-// maxClaims is how many claims of one RegisterStore are under way. If a thousand read before the
-// first of them writes, as where all wait for a few connections, most find that another has taken
-// the row that they chose, and it takes them two to six times as long until each has one.
+// maxClaims is how many claims of one RegisterStore are under way. Unbounded, a thousand claims read
+// before the first writes, as where all wait for a few connections, collide on the same rows and
+// retry: 2 to 6 times slower (measured).
 const maxClaims = 16
 
 var (
-	_ Store     = (*RegisterStore)(nil)
-	_ Lister    = (*RegisterStore)(nil)
-	_ Fencer    = (*RegisterStore)(nil)
-	_ Historian = (*RegisterStore)(nil)
+	_ Store   = (*RegisterStore)(nil)
+	_ Lister  = (*RegisterStore)(nil)
+	_ Fencer  = (*RegisterStore)(nil)
+	_ History = (*RegisterStore)(nil)
 )
 
-// Over returns a Store over a register. Each operation reads a row, applies the function of
+// FromRegister returns a Store over a register. Each operation reads a row, applies the function of
 // this package that defines the operation, and swaps the row for the result. It starts over if
 // another process has changed the row. Neither of its two trips takes more than half of the time
 // that ctx leaves.
@@ -170,9 +170,14 @@ var (
 // The store's clock is read before the write. A renewal under the loss guard may therefore be
 // written after the lease has lapsed, and a claim after its row was used. Both are harmless,
 // because Lease goes by its own clock after the answer.
-func Over(r Register) *RegisterStore {
+func FromRegister(r Register) *RegisterStore {
 	return &RegisterStore{register: r, claims: make(chan struct{}, maxClaims)}
 }
+
+// Over is [FromRegister] under its first name.
+//
+// Deprecated: use FromRegister.
+func Over(r Register) *RegisterStore { return FromRegister(r) }
 
 // Register returns what s is over.
 func (s *RegisterStore) Register() Register { return s.register }
@@ -387,13 +392,13 @@ func (o *claiming) take(v View, row Row) (_ Reply, done bool, err error) {
 	to, _ := o.claim.Apply(row, v.Now) // which Choose has found free at the same now
 	reply := Reply{Row: to, Before: row.Until, Now: v.Now}
 	from := v.Rows[i]
-	if !o.store.bare.Load() {
+	if !o.store.noRecords.Load() {
 		from.Record = o.claim.Record(row, reply)
 	}
 	done, err = o.swap(from, to)
 	if err != nil && o.confirm(v.Rows[i], &reply.Row) { // without the record, which may be what has failed
 		if errors.Is(err, ErrPermanent) {
-			o.store.bare.Store(true)
+			o.store.noRecords.Store(true)
 		}
 		done, err = true, nil // otherwise the row would stay reserved without a holder
 	}

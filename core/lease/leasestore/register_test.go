@@ -55,7 +55,7 @@ func TestWaitingIsNoClockSkew(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			now := leasestore.MillisOf(time.Now())
 			r := &slowRegister{Register: leasetest.NewMemory(time.Now), making: test.asked, finding: test.answered - test.asked, now: now + test.store}
-			_, err := leasestore.Over(r).Claim(t.Context(), leasestore.Claim{
+			_, err := leasestore.FromRegister(r).Claim(t.Context(), leasestore.Claim{
 				Space: leasestore.Space{Namespace: "shop", Workers: 4, Layout: "41/5/5/12"},
 				Owner: "a", Nonce: "b", Window: 60_000, Now: now, Skew: 5_000,
 			})
@@ -77,7 +77,7 @@ func (r changingRegister) Swap(ctx context.Context, s leasestore.Space, from lea
 }
 
 func TestFenceSwapsNoRetiredRow(t *testing.T) {
-	s := leasestore.Over(changingRegister{leasetest.NewMemory(nil)})
+	s := leasestore.FromRegister(changingRegister{leasetest.NewMemory(nil)})
 	c := plainClaim()
 	c.Now, c.Retire = leasestore.MillisOf(time.Now()), true
 	if _, err := s.Claim(t.Context(), c); err != nil {
@@ -121,7 +121,7 @@ func TestAThousandClaimsDoNotAllReadBeforeTheFirstWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const claims = 1000
 		r := &crowdedRegister{Register: leasetest.NewMemory(time.Now)}
-		s := leasestore.Over(r)
+		s := leasestore.FromRegister(r)
 		claim := func(ctx context.Context, n int) (leasestore.Reply, error) {
 			return s.Claim(ctx, leasestore.Claim{
 				Space: leasestore.Space{Namespace: "shop", Workers: claims, Layout: "41/5/5/12"},

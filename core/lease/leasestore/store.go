@@ -1,6 +1,6 @@
 // Package leasestore defines what a store of leases must do, for authors of stores; package lease
 // is for their users. A store either implements [Register], rows that change only by
-// compare-and-swap, from which [Over] makes a [Store], or implements Store itself. Package
+// compare-and-swap, from which [FromRegister] makes a [Store], or implements Store itself. Package
 // leasetest certifies both.
 //
 // This package is experimental.
@@ -18,7 +18,7 @@ import (
 )
 
 // A Store keeps the rows of the leases, one per worker number. For a server that can compare and
-// swap a row, implement [Register] instead, which [Over] turns into a Store.
+// swap a row, implement [Register] instead, which [FromRegister] turns into a Store.
 //
 // [Claim.Choose] and [Claim.Apply], [Renewal.Apply] and [Release.Apply] define what the three
 // operations do to a row. A Store calls them, or does exactly the same. It must guarantee the

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SetPatience changes how long an operation may take.
-func SetPatience(d time.Duration) { patience = d }
+// SetCallTimeout changes how long an operation may take.
+func SetCallTimeout(d time.Duration) { callTimeout = d }
 
 // RunOnly is Run with some of the claims; nil: with all.
 func RunOnly(t *testing.T, names []string, open func(t *testing.T) Harness) {

@@ -60,8 +60,8 @@ func (s *suite) wantUnknownSoon(request any, returned <-chan error) {
 		if _, reads := request.(leasestore.Space); !reads || err != nil {
 			s.wantUnknown(name, err)
 		}
-	case <-time.After(patience):
-		s.Fatalf("%s, whose context has ended, does not return in %v", name, patience)
+	case <-time.After(callTimeout):
+		s.Fatalf("%s, whose context has ended, does not return in %v", name, callTimeout)
 	}
 }
 
@@ -126,14 +126,14 @@ func (s *suite) unheard(deaf handle, request any, is func(leasestore.Row) bool) 
 	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
 	returned := deaf.sendAside(ctx, request)
-	giveUp := time.Now().Add(patience)
+	giveUp := time.Now().Add(callTimeout)
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		rows, _ := s.rows(s.space)
 		if slices.ContainsFunc(rows, is) {
 			break
 		}
 		if time.Now().After(giveUp) {
-			s.Fatalf("Rows %v after a %T whose reply is lost = %+v; want it done", patience, request, rows)
+			s.Fatalf("Rows %v after a %T whose reply is lost = %+v; want it done", callTimeout, request, rows)
 		}
 		time.Sleep(pause)
 	}
@@ -146,7 +146,7 @@ func (s *suite) unheard(deaf handle, request any, is func(leasestore.Row) bool) 
 // and may write; its call returns when its context ends, but what it has sent may arrive later.
 func (s *suite) settle() {
 	s.Helper()
-	giveUp := time.Now().Add(patience)
+	giveUp := time.Now().Add(callTimeout)
 	before, _ := s.rows(s.space)
 	for {
 		time.Sleep(50 * time.Millisecond)
@@ -155,7 +155,7 @@ func (s *suite) settle() {
 			return
 		}
 		if before = after; time.Now().After(giveUp) {
-			s.Fatalf("Rows %v after a reply was lost still change: %+v", patience, after)
+			s.Fatalf("Rows %v after a reply was lost still change: %+v", callTimeout, after)
 		}
 	}
 }
@@ -218,12 +218,12 @@ func rowsSurviveARestart(s *suite) {
 	s.a.keep(l, r)
 	s.a.must(gone.giveBack(gone.from))
 	before, _ := s.rows(s.space)
-	past, _ := s.history(gone.worker)
+	kept, _ := s.history(gone.worker)
 	s.h.Restart(s.T)
 	s.a, s.b = s.open(), s.open()
 
-	if got, _ := s.history(gone.worker); !slices.Equal(got, past) {
-		s.Errorf("Holders after a restart = %+v; want %+v", got, past)
+	if got, _ := s.history(gone.worker); !slices.Equal(got, kept) {
+		s.Errorf("History after a restart = %+v; want %+v", got, kept)
 	}
 	if got, _ := s.rows(s.space); !slices.Equal(got, before) {
 		s.Fatalf("Rows after a restart = %+v; want %+v", got, before)

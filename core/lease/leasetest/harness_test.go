@@ -154,11 +154,11 @@ func (h handle) Rows(ctx context.Context, s leasestore.Space) ([]leasestore.Row,
 	return h.w.mem.Load().Rows(ctx, s)
 }
 
-func (h handle) Holders(ctx context.Context, s leasestore.Space, worker int64) ([]leasestore.Holder, error) {
+func (h handle) History(ctx context.Context, s leasestore.Space, worker int64) ([]leasestore.Holder, error) {
 	if err := h.w.pass(ctx); err != nil {
 		return nil, err
 	}
-	return h.w.mem.Load().Holders(ctx, s, worker)
+	return h.w.mem.Load().History(ctx, s, worker)
 }
 
 func (h handle) Register() leasestore.Register { return h.w.mem.Load() }

@@ -130,7 +130,7 @@ var claims = []struct {
 	// forgood.go
 	{"ClaimForGoodLasts", claimForGoodLasts},
 
-	// past.go
+	// history.go
 	{"HoldersAreKept", holdersAreKept},
 	{"TheLastHundredHoldersAreKept", theLastHundredHoldersAreKept},
 	{"OneOfSimultaneousClaimsIsRecorded", oneOfSimultaneousClaimsIsRecorded},

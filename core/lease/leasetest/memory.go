@@ -52,12 +52,12 @@ type spaceKey struct {
 func keyOf(s leasestore.Space) spaceKey { return spaceKey{s.Namespace, s.Datacenter} }
 
 var (
-	_ leasestore.Recorder  = (*Memory)(nil)
-	_ leasestore.Store     = (*Memory)(nil)
-	_ leasestore.Lister    = (*Memory)(nil)
-	_ leasestore.Fencer    = (*Memory)(nil)
-	_ leasestore.Historian = (*Memory)(nil)
-	_ leasestore.Catalog   = (*Memory)(nil)
+	_ leasestore.HistoryRegister = (*Memory)(nil)
+	_ leasestore.Store           = (*Memory)(nil)
+	_ leasestore.Lister          = (*Memory)(nil)
+	_ leasestore.Fencer          = (*Memory)(nil)
+	_ leasestore.History         = (*Memory)(nil)
+	_ leasestore.Catalog         = (*Memory)(nil)
 )
 
 // NewMemory returns an empty store with the clock now, or [time.Now] if now is nil. Calls of
@@ -96,47 +96,47 @@ func (m *Memory) Swap(ctx context.Context, s leasestore.Space, from leasestore.S
 			m.put(s, to)
 			if key := (rowKey{keyOf(s), to.Worker}); from.Record != "" {
 				records := append([]string{from.Record}, m.data.records[key]...)
-				m.data.records[key] = records[:min(len(records), leasestore.Kept)]
+				m.data.records[key] = records[:min(len(records), leasestore.HistoryLength)]
 			}
 		}
 	})
 	return done, err
 }
 
-// Records implements [leasestore.Recorder].
+// Records implements [leasestore.HistoryRegister].
 func (m *Memory) Records(ctx context.Context, s leasestore.Space, worker int64) (records []string, err error) {
 	err = m.do(ctx, s, func(leasestore.Millis) { records = m.data.records[rowKey{keyOf(s), worker}] })
 	return records, err
 }
 
-// Holders implements [leasestore.Historian].
-func (m *Memory) Holders(ctx context.Context, s leasestore.Space, worker int64) ([]leasestore.Holder, error) {
-	return leasestore.Over(m).Holders(ctx, s, worker)
+// History implements [leasestore.History].
+func (m *Memory) History(ctx context.Context, s leasestore.Space, worker int64) ([]leasestore.Holder, error) {
+	return leasestore.FromRegister(m).History(ctx, s, worker)
 }
 
 // Claim implements [leasestore.Store].
 func (m *Memory) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
-	return leasestore.Over(m).Claim(ctx, c)
+	return leasestore.FromRegister(m).Claim(ctx, c)
 }
 
 // Renew implements [leasestore.Store].
 func (m *Memory) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
-	return leasestore.Over(m).Renew(ctx, r)
+	return leasestore.FromRegister(m).Renew(ctx, r)
 }
 
 // Release implements [leasestore.Store].
 func (m *Memory) Release(ctx context.Context, r leasestore.Release) error {
-	return leasestore.Over(m).Release(ctx, r)
+	return leasestore.FromRegister(m).Release(ctx, r)
 }
 
 // Fence implements [leasestore.Fencer].
 func (m *Memory) Fence(ctx context.Context, f leasestore.Fencing) error {
-	return leasestore.Over(m).Fence(ctx, f)
+	return leasestore.FromRegister(m).Fence(ctx, f)
 }
 
 // Rows implements [leasestore.Lister]. A space that was never claimed in has no rows.
 func (m *Memory) Rows(ctx context.Context, s leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
-	return leasestore.Over(m).Rows(ctx, s)
+	return leasestore.FromRegister(m).Rows(ctx, s)
 }
 
 // Spaces implements [leasestore.Catalog].

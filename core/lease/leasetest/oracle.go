@@ -208,7 +208,7 @@ func sameError(err, want error) bool {
 		slices.Sort(got.Ahead)
 	case *leasestore.ClockSkewError: // a store may add to Local the time for which the claim has waited
 		var own *leasestore.ClockSkewError
-		if errors.As(want, &own) && got.Local.Sub(own.Local).Abs() < 10*patience {
+		if errors.As(want, &own) && got.Local.Sub(own.Local).Abs() < 10*callTimeout {
 			own.Local = got.Local
 		}
 	}

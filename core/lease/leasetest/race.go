@@ -141,12 +141,12 @@ func concurrentOperationsAreLinearizable(s *suite) {
 	c := s.newClaim()
 	c.Window = 1
 	_, h.from = s.rows(s.space)
-	h.do(s.a, c, nil, patience)
+	h.do(s.a, c, nil, callTimeout)
 
 	atOnce(processes, func(i int) {
 		rng := rand.New(rand.NewPCG(s.h.Seed, uint64(i)+1))
 		for range each {
-			limit := patience
+			limit := callTimeout
 			if rng.IntN(10) == 0 {
 				limit = time.Duration(rng.Int64N(int64(3 * time.Millisecond)))
 			}

@@ -22,7 +22,7 @@ type RegisterHarness struct {
 	Delete func(t *testing.T, s leasestore.Space, worker int64)
 }
 
-// RunRegister certifies a register, and the store that [leasestore.Over] makes of it when the
+// RunRegister certifies a register, and the store that [leasestore.FromRegister] makes of it when the
 // answers to its swaps are lost or late, or when swaps are performed late, twice or never. Each
 // claim about it is a subtest of t, which calls open for an empty register. Run certifies the
 // Store over it.
@@ -60,7 +60,7 @@ var registerClaims = []struct {
 	{"SwapLostHarmsNobody", faultHarmsNobody(lost)},
 	{"SwapWhoseAnswerIsLostHarmsNobody", faultHarmsNobody(answerLost)},
 	{"RetirementThatIsRepeatedIsDone", retirementThatIsRepeatedIsDone},
-	{"RecordsAreKept", recordsAreKept}, // past.go
+	{"RecordsAreKept", recordsAreKept}, // history.go
 }
 
 // A registerSuite is the state of one subtest.
@@ -298,7 +298,7 @@ func findShowsAFreeRow(r *registerSuite) {
 	}
 	c := leasestore.Claim{Space: r.space, Owner: token(), Nonce: token(), Window: minute, Skew: 10 * minute}
 	c.Now = r.read(r.a, []int64{0}).Now
-	if reply, err := leasestore.Over(r.b).Claim(r.Context(), c); err != nil || reply.Row.Worker != 4 {
+	if reply, err := leasestore.FromRegister(r.b).Claim(r.Context(), c); err != nil || reply.Row.Worker != 4 {
 		r.Errorf("Claim when row 4 alone is free = %+v, error %v; want it", reply, err)
 	}
 }
@@ -386,7 +386,7 @@ func faultHarmsNobody(fault func(*faulty, func() (bool, error)) (bool, error)) f
 		r.seen(0)
 		clock := r.read(r.a, []int64{0}).Now
 		f := &faulty{Register: r.a}
-		bad, good := leasestore.Over(f), leasestore.Over(r.b)
+		bad, good := leasestore.FromRegister(f), leasestore.FromRegister(r.b)
 		late := func(after string) {
 			r.Helper()
 			before := r.read(r.b, nil)
@@ -471,7 +471,7 @@ func retirementThatIsRepeatedIsDone(r *registerSuite) {
 	f := &faulty{Register: r.a}
 	for worker, fault := range []func(*faulty, func() (bool, error)) (bool, error){doneLate, doneTwice, lost, answerLost} {
 		retire := func(over leasestore.Register) error {
-			_, err := leasestore.Over(over).Claim(r.Context(), leasestore.Claim{
+			_, err := leasestore.FromRegister(over).Claim(r.Context(), leasestore.Claim{
 				Space: r.space, Only: []int64{int64(worker)}, Owner: token(), Nonce: token(), Retire: true,
 				Window: minute, Now: r.read(r.a, []int64{0}).Now, Skew: 10 * minute,
 			})

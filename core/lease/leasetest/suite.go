@@ -16,9 +16,9 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// patience is how long one operation may take. None should come near to it, but a hundred
+// callTimeout is how long one operation may take. None should come near to it, but a hundred
 // concurrent ones on a slow disk take their time. Tests of this package change it.
-var patience = 30 * time.Second
+var callTimeout = 30 * time.Second
 
 const (
 	minute = leasestore.Millis(60_000)
@@ -131,7 +131,7 @@ func (h handle) send(ctx context.Context, request any) (reply leasestore.Reply, 
 
 // call performs one operation with the deadline of a patient caller.
 func (h handle) call(request any) (leasestore.Reply, error) {
-	ctx, cancel := context.WithTimeout(h.s.Context(), patience)
+	ctx, cancel := context.WithTimeout(h.s.Context(), callTimeout)
 	defer cancel()
 	return h.send(ctx, request)
 }
@@ -177,7 +177,7 @@ func (h handle) full(name string, c leasestore.Claim, rows int) {
 // rows returns the rows of a space and the store's clock.
 func (s *suite) rows(space leasestore.Space) ([]leasestore.Row, leasestore.Millis) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.Context(), callTimeout)
 	defer cancel()
 	rows, now, err := s.b.store.Rows(ctx, space)
 	if err != nil {

@@ -92,8 +92,8 @@ func (v broken) Fence(ctx context.Context, f leasestore.Fencing) error {
 	return v.fence(v, ctx, f)
 }
 
-func (v broken) Holders(ctx context.Context, s leasestore.Space, worker int64) ([]leasestore.Holder, error) {
-	all, err := v.handle.Holders(ctx, s, worker)
+func (v broken) History(ctx context.Context, s leasestore.Space, worker int64) ([]leasestore.Holder, error) {
+	all, err := v.handle.History(ctx, s, worker)
 	if v.holders != nil {
 		all = v.holders(all)
 	}
@@ -198,7 +198,7 @@ var variants = map[string]variant{
 		caught: []string{"RequestDeliveredTwiceIsDoneOnce"},
 	},
 
-	// -- the past
+	// -- the history
 	"keeps the last holder alone": {
 		holders: func(all []leasestore.Holder) []leasestore.Holder { return all[max(0, len(all)-1):] },
 		caught:  []string{"HoldersAreKept", "OneOfSimultaneousClaimsIsRecorded"},
@@ -938,7 +938,7 @@ func TestVariant(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(wanted)), func(name string) bool { return len(variants[name].caught) == 0 }) {
-		leasetest.SetPatience(3 * time.Second) // some wrong ones would make it wait forever
+		leasetest.SetCallTimeout(3 * time.Second) // some wrong ones would make it wait forever
 	}
 	for i, name := range names {
 		claims, ok := wanted[name]

@@ -28,14 +28,14 @@ var (
 	makeText string
 	//go:embed swap.lua
 	swapText string
-	//go:embed past.lua
-	pastText string
+	//go:embed history.lua
+	historyText string
 
-	readScript = newScript(commonText + readText)
-	findScript = newScript(commonText + findText)
-	makeScript = newScript(commonText + makeText)
-	swapScript = newScript(commonText + swapText)
-	pastScript = newScript(commonText + pastText)
+	readScript    = newScript(commonText + readText)
+	findScript    = newScript(commonText + findText)
+	makeScript    = newScript(commonText + makeText)
+	swapScript    = newScript(commonText + swapText)
+	historyScript = newScript(commonText + historyText)
 )
 
 // A script is run by a server atomically: no other command comes between its reads and its

@@ -38,7 +38,7 @@ type Config struct {
 }
 
 // A Store keeps rows in Redis. It is a [leasestore.Store], a [leasestore.Lister], a
-// [leasestore.Fencer] and a [leasestore.Historian]. Use [New]; the zero value is not usable. It is safe for concurrent use
+// [leasestore.Fencer] and a [leasestore.History]. Use [New]; the zero value is not usable. It is safe for concurrent use
 // and must not be copied.
 //
 // Besides the errors of [leasestore.Store] it returns errors that match [ErrEvicts],
@@ -47,11 +47,11 @@ type Config struct {
 type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ leasestore.Store     = (*Store)(nil)
-	_ leasestore.Lister    = (*Store)(nil)
-	_ leasestore.Fencer    = (*Store)(nil)
-	_ leasestore.Historian = (*Store)(nil)
-	_ leasestore.Catalog   = (*Store)(nil)
+	_ leasestore.Store   = (*Store)(nil)
+	_ leasestore.Lister  = (*Store)(nil)
+	_ leasestore.Fencer  = (*Store)(nil)
+	_ leasestore.History = (*Store)(nil)
+	_ leasestore.Catalog = (*Store)(nil)
 )
 
 // A register keeps rows in Redis.
@@ -90,7 +90,7 @@ func New(client Client, config Config) (*Store, error) {
 	if r.logger == nil {
 		r.logger = slog.Default()
 	}
-	return &Store{leasestore.Over(r)}, nil
+	return &Store{leasestore.FromRegister(r)}, nil
 }
 
 // LosesWrites returns true, because Redis may forget a write that it has acknowledged.
@@ -219,7 +219,7 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 	var sent stamp
 	keys, args := r.keys(s), []any{s.Layout, to.Worker, from.Tag, text, &sent}
 	if from.Record != "" {
-		keys, args = r.pastKeys(s, to.Worker), append(args, from.Record, leasestore.Kept)
+		keys, args = r.historyKeys(s, to.Worker), append(args, from.Record, leasestore.HistoryLength)
 	}
 	reply, err := r.run(ctx, swapScript, keys, &sent, args)
 	if err != nil {

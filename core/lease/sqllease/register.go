@@ -32,7 +32,7 @@ type texts struct {
 	space         string // the columns of a view that are about the space; its rows follow
 	insertMeta    string
 	update, alone string // in a transaction, not bound; by itself, see sqlrow.DB.Write
-	past          past
+	history       history
 	fence         string // all rows of a space
 	spaces        string // joins one row per space
 }
@@ -62,7 +62,7 @@ func textsOf(d sqlstore.Dialect, names []string) texts {
 	r.update = set + where
 	alone := set + " FROM " + sqlrow.AloneFrom + where + " AND " + sqlrow.AloneIf
 	r.alone = sqlrow.AloneBegin + alone
-	r.past = newPast(d, names[2], r.update, alone)
+	r.history = newHistory(d, names[2], r.update, alone)
 	// What leasestore.Fencing.Apply does, to all rows that are not retired. GREATEST is MAX on SQLite; CASE is the
 	// same everywhere.
 	r.fence = d.Bind("UPDATE " + r.table + " SET epoch = epoch + 1, owner = '', nonce = ?, holder = '', renewals = renewals + 1," +
@@ -192,7 +192,7 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 	was, update, alone := from.Row, text.update, text.alone
 	var line, joined []any
 	if from.Record != "" {
-		update, alone, line = text.past.update, text.past.alone, []any{from.Record + "\n"}
+		update, alone, line = text.history.update, text.history.alone, []any{from.Record + "\n"}
 	}
 	if r.db.Dialect == sqlstore.MySQL {
 		joined = line
@@ -223,11 +223,11 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 			return false, err
 		}
 		// Renewals differs, so that the row changes: 1 also where the database counts
-		// changed rows and not found ones, and 2 if the row of the past is changed with it.
+		// changed rows and not found ones, and 2 if the row of the history is changed with it.
 		n, err := result.RowsAffected()
 		switch {
 		case err == nil && n == 1 && line != nil:
-			text, args, err := r.db.Bind(t.Text.past.insert, s.Namespace, s.Datacenter, was.Worker, line[0])
+			text, args, err := r.db.Bind(t.Text.history.insert, s.Namespace, s.Datacenter, was.Worker, line[0])
 			if err != nil {
 				return false, err
 			}

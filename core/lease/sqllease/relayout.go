@@ -69,7 +69,7 @@ func (s *Store) Relayout(ctx context.Context, from, to leasestore.Space, rows []
 				return done, err
 			}
 		}
-		return done, r.makePast(ctx, t, to)
+		return done, r.makeHistory(ctx, t, to)
 	})
 	return explain("relayout", err)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	metaSuffix = "_meta"
-	pastSuffix = "_past" // no longer than that of meta, so that every name of a table in use still fits
+	metaSuffix    = "_meta"
+	historySuffix = "_past" // no longer than that of meta, so that every name of a table in use still fits
 
 	// schemaVersion is in every meta row. It grows when a version of this package could harm
 	// another that does not know its tables, or be harmed by it.
@@ -102,7 +102,7 @@ func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 			}
 		}
 		if _, err = t.Exec(ctx, r.insertRows(s, "INTO "+t.Text.table, rowColumns, "0, '', '', 0, 0, ''")); err == nil {
-			err = r.makePast(ctx, t, s)
+			err = r.makeHistory(ctx, t, s)
 		}
 		return done, err
 	})
@@ -156,7 +156,7 @@ func (s *Store) CreateTables(ctx context.Context) error {
 	if err := r.db.CreateTables(ctx, func(ctx context.Context, t *tx) error {
 		return t.Columns(ctx, 2, "namespace, datacenter, worker, records")
 	}); err != nil {
-		r.db.Log.WarnContext(ctx, "sqllease: no table of past holders; leases work without, but Holders does not know them", "table", r.db.Names()[2], "error", explain("create tables", err))
+		r.db.Log.WarnContext(ctx, "sqllease: no table of past holders; leases work without, but History does not know them", "table", r.db.Names()[2], "error", explain("create tables", err))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 const DefaultTable = "snowkey_leases"
 
 // A Store keeps leases in a SQL database. It is a [leasestore.Store], a [leasestore.Lister], a
-// [leasestore.Fencer] and a [leasestore.Historian]; the package comment says what it guarantees. Make it with [New], since the
+// [leasestore.Fencer] and a [leasestore.History]; the package comment says what it guarantees. Make it with [New], since the
 // zero Store has no database. It is safe for concurrent use and must not be copied.
 //
 // Besides the errors of leasestore.Store, its methods return those of package sqlstore, those of
@@ -28,11 +28,11 @@ type Store struct {
 }
 
 var (
-	_ leasestore.Store     = (*Store)(nil)
-	_ leasestore.Lister    = (*Store)(nil)
-	_ leasestore.Fencer    = (*Store)(nil)
-	_ leasestore.Historian = (*Store)(nil)
-	_ leasestore.Catalog   = (*Store)(nil)
+	_ leasestore.Store   = (*Store)(nil)
+	_ leasestore.Lister  = (*Store)(nil)
+	_ leasestore.Fencer  = (*Store)(nil)
+	_ leasestore.History = (*Store)(nil)
+	_ leasestore.Catalog = (*Store)(nil)
 )
 
 // New returns a Store on db. It does no I/O. The caller keeps db and closes it after the last
@@ -44,8 +44,8 @@ func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
 	r := newRegister()
 	d, err := tables.Open(db, c, tables.Kind[texts]{
 		Package:  "sqllease",
-		Names:    []string{DefaultTable, DefaultTable + metaSuffix, DefaultTable + pastSuffix},
-		Suffixes: []string{metaSuffix, pastSuffix},
+		Names:    []string{DefaultTable, DefaultTable + metaSuffix, DefaultTable + historySuffix},
+		Suffixes: []string{metaSuffix, historySuffix},
 		Create:   create,
 		Text:     textsOf,
 		Definite: func(err error) bool { return errors.Is(err, leasestore.ErrLayout) },
@@ -55,7 +55,7 @@ func New(db *sql.DB, c sqlstore.Config) (*Store, error) {
 		return nil, leasestore.Permanent(err)
 	}
 	r.db = d
-	return &Store{leasestore.Over(r), r}, nil
+	return &Store{leasestore.FromRegister(r), r}, nil
 }
 
 // replaced is the reason of a lease that is lost together with its SQLite file.

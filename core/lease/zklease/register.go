@@ -112,7 +112,7 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
 		return false, nil
 	}
-	if err == nil && from.Record != "" && was.records >= leasestore.Kept+spare {
+	if err == nil && from.Record != "" && was.records >= leasestore.HistoryLength+spare {
 		r.prune(ctx, path)
 	}
 	return err == nil, err

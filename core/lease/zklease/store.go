@@ -10,7 +10,7 @@ import (
 )
 
 // A Store keeps the rows of leases in ZooKeeper. It is a [leasestore.Store], a [leasestore.Lister], a
-// [leasestore.Fencer] and a [leasestore.Historian]; make it with [New], since the zero Store is not usable. It is safe for
+// [leasestore.Fencer] and a [leasestore.History]; make it with [New], since the zero Store is not usable. It is safe for
 // concurrent use. It holds nothing but the connection, and its goroutines end with the calls
 // of that connection.
 //
@@ -19,11 +19,11 @@ import (
 type Store struct{ *leasestore.RegisterStore }
 
 var (
-	_ leasestore.Store     = (*Store)(nil)
-	_ leasestore.Lister    = (*Store)(nil)
-	_ leasestore.Fencer    = (*Store)(nil)
-	_ leasestore.Historian = (*Store)(nil)
-	_ leasestore.Catalog   = (*Store)(nil)
+	_ leasestore.Store   = (*Store)(nil)
+	_ leasestore.Lister  = (*Store)(nil)
+	_ leasestore.Fencer  = (*Store)(nil)
+	_ leasestore.History = (*Store)(nil)
+	_ leasestore.Catalog = (*Store)(nil)
 )
 
 // New returns a Store on a connection, usually a [*zk.Conn]. It sends nothing. The caller
@@ -40,7 +40,7 @@ func New(conn Conn, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{leasestore.Over(&register{conn: conn, acl: c.ACL, prefix: c.Prefix, clock: c.Prefix + "/" + clockName})}, nil
+	return &Store{leasestore.FromRegister(&register{conn: conn, acl: c.ACL, prefix: c.Prefix, clock: c.Prefix + "/" + clockName})}, nil
 }
 
 // Spaces implements [leasestore.Catalog]. A server that lags may not show the latest ones.

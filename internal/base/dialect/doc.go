@@ -25,7 +25,7 @@
 //     trigger, and how each is declared
 //   - core/feed/feed.go, core/feed/back.go: how a database knows which transactions have not ended, and
 //     keeps that a table went back
-//   - core/lease/sqllease/register.go, core/lease/sqllease/past.go,
+//   - core/lease/sqllease/register.go, core/lease/sqllease/history.go,
 //     core/lease/sqllease/relayout.go: row locks, random order, which
 //     write needs no transaction, how one statement writes two tables
 //   - core/segment/sqlsegment/table.go, core/segment/sqlsegment/store.go,

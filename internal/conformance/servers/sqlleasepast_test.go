@@ -51,24 +51,24 @@ func TestLeasesGoOnWithoutTheTableOfPastHolders(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Renew() = %v; want it renewed", err)
 		}
-		_, err = s.Holders(t.Context(), c.Space, 7)
+		_, err = s.History(t.Context(), c.Space, 7)
 		if !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[2]) {
-			t.Errorf("Holders() without the table = %v; want ErrNoTable, and the statement", err)
+			t.Errorf("History() without the table = %v; want ErrNoTable, and the statement", err)
 		}
 
 		g.store(t, g.open(t)) // creates the table
 		s = g.bare(t, nil)
 		want := leasestore.Holder{Worker: 7, Epoch: 1, Holder: "old", Until: renewed.Row.Until}
-		if got, err := s.Holders(t.Context(), c.Space, 7); err != nil || !slices.Equal(got, []leasestore.Holder{want}) {
-			t.Errorf("Holders() of an empty table = %+v, %v; want %+v", got, err, want)
+		if got, err := s.History(t.Context(), c.Space, 7); err != nil || !slices.Equal(got, []leasestore.Holder{want}) {
+			t.Errorf("History() of an empty table = %+v, %v; want %+v", got, err, want)
 		}
 		for worker := range int64(3) { // rows that the table does not have
 			c = newLease()
 			c.Only, c.Holder = []int64{worker}, "new"
 			r = mustClaim(t, s, c)
 			want = leasestore.Holder{Worker: worker, Epoch: 1, Holder: "new", From: r.Now, Until: r.Row.Until}
-			if got, err := s.Holders(t.Context(), c.Space, worker); err != nil || !slices.Equal(got, []leasestore.Holder{want}) {
-				t.Errorf("Holders() = %+v, %v; want %+v", got, err, want)
+			if got, err := s.History(t.Context(), c.Space, worker); err != nil || !slices.Equal(got, []leasestore.Holder{want}) {
+				t.Errorf("History() = %+v, %v; want %+v", got, err, want)
 			}
 		}
 	})
@@ -123,8 +123,8 @@ func TestLeasesGoOnWithoutTheRightToRecordHolders(t *testing.T) {
 			if _, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil {
 				t.Errorf("Renew() %s = %v; want it renewed", table, err)
 			}
-			if all, err := s.Holders(t.Context(), c.Space, r.Row.Worker); err == nil || !errors.Is(err, leasestore.ErrPermanent) {
-				t.Errorf("Holders() %s = %+v, %v; want a permanent error", table, all, err)
+			if all, err := s.History(t.Context(), c.Space, r.Row.Worker); err == nil || !errors.Is(err, leasestore.ErrPermanent) {
+				t.Errorf("History() %s = %+v, %v; want a permanent error", table, all, err)
 			}
 		}
 	})

@@ -38,14 +38,14 @@ func TestAClaimGoesOnWithoutItsRecord(t *testing.T) {
 		}
 
 		// What the row tells is known to those who may read the records.
-		all, err := s.Holders(t.Context(), in, 0)
+		all, err := s.History(t.Context(), in, 0)
 		if name == "no LPUSH" {
 			want := leasestore.Holder{Epoch: 1, Holder: "web", Until: held.Row.Until}
 			if err != nil || len(all) != 1 || all[0] != want {
-				t.Errorf("%s: Holders() = %+v, %v; want %+v", name, all, err, want)
+				t.Errorf("%s: History() = %+v, %v; want %+v", name, all, err, want)
 			}
 		} else if !errors.Is(err, leasestore.ErrPermanent) {
-			t.Errorf("%s: Holders() = %+v, %v; want an error that is permanent", name, all, err)
+			t.Errorf("%s: History() = %+v, %v; want an error that is permanent", name, all, err)
 		}
 	}
 }
@@ -54,14 +54,14 @@ func TestAClaimRemovesOldRecords(t *testing.T) {
 	p := shared(t)
 	client := p.client(t)
 	in := space("n", 1)
-	for range 2 * leasestore.Kept {
+	for range 2 * leasestore.HistoryLength {
 		if err := client.LPush(t.Context(), p.rowKey(in)+":0", "old").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mustClaim(t, p.storeOn(t, client), newClaim(in))
-	if n := client.LLen(t.Context(), p.rowKey(in)+":0").Val(); n != leasestore.Kept {
-		t.Errorf("%d records after a claim; want %d", n, leasestore.Kept)
+	if n := client.LLen(t.Context(), p.rowKey(in)+":0").Val(); n != leasestore.HistoryLength {
+		t.Errorf("%d records after a claim; want %d", n, leasestore.HistoryLength)
 	}
 }
 
@@ -76,8 +76,8 @@ func TestAClaimThatIsSentTwiceIsRecordedOnce(t *testing.T) {
 	c := newClaim(in)
 	r := mustClaim(t, s, c)
 	want := leasestore.Holder{Epoch: 1, From: c.From(r), Until: r.Row.Until}
-	if all, err := s.Holders(t.Context(), in, 0); err != nil || len(all) != 1 || all[0] != want {
-		t.Errorf("Holders() = %+v, %v; want %+v alone", all, err, want)
+	if all, err := s.History(t.Context(), in, 0); err != nil || len(all) != 1 || all[0] != want {
+		t.Errorf("History() = %+v, %v; want %+v alone", all, err, want)
 	}
 	if n := client.LLen(t.Context(), p.rowKey(in)+":0").Val(); n != 1 {
 		t.Errorf("%d records; want 1", n)

@@ -8,16 +8,16 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// pastKeys returns the keys of a space and that of the records of a worker.
-func (r *register) pastKeys(s leasestore.Space, worker int64) []string {
+// historyKeys returns the keys of a space and that of the records of a worker.
+func (r *register) historyKeys(s leasestore.Space, worker int64) []string {
 	keys := r.keys(s)
 	return append(keys, keys[1]+":"+strconv.FormatInt(worker, 10))
 }
 
-// Records implements [leasestore.Recorder].
+// Records implements [leasestore.HistoryRegister].
 func (r *register) Records(ctx context.Context, s leasestore.Space, worker int64) ([]string, error) {
-	keys := r.pastKeys(s, worker)
-	reply, err := r.run(ctx, pastScript, keys, &stamp{}, nil)
+	keys := r.historyKeys(s, worker)
+	reply, err := r.run(ctx, historyScript, keys, &stamp{}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("redislease: records: %w", err)
 	}

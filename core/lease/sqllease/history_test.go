@@ -40,8 +40,8 @@ func TestLeasesInAnOlderFileGoOn(t *testing.T) {
 	}
 	old := claim("old")
 	space := testClaim(time.Now()).Space
-	if _, err := s.Holders(t.Context(), space, 3); !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[2]) {
-		t.Errorf("Holders() without the table = %v; want ErrNoTable, and the statement", err)
+	if _, err := s.History(t.Context(), space, 3); !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[2]) {
+		t.Errorf("History() without the table = %v; want ErrNoTable, and the statement", err)
 	}
 	s = newStore(t, db, c) // creates it
 	recent := claim("new")
@@ -49,8 +49,8 @@ func TestLeasesInAnOlderFileGoOn(t *testing.T) {
 		{Worker: 3, Epoch: 1, Holder: "old", Until: old.Row.Until},
 		{Worker: 3, Epoch: 2, Holder: "new", From: recent.Now, Until: recent.Row.Until},
 	}
-	if all, err := s.Holders(t.Context(), space, 3); err != nil || !slices.Equal(all, want) {
-		t.Errorf("Holders() = %+v, %v; want %+v", all, err, want)
+	if all, err := s.History(t.Context(), space, 3); err != nil || !slices.Equal(all, want) {
+		t.Errorf("History() = %+v, %v; want %+v", all, err, want)
 	}
 
 	// A view that has the name is not the table, and no reason to start without leases.

@@ -41,15 +41,15 @@ func TestOldRecordsAreDeletedBesideTheClaim(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		for range leasestore.Kept + spare {
+		for range leasestore.HistoryLength + spare {
 			take()
 		}
-		if n := len(sv.records(row)); n != leasestore.Kept+spare {
-			t.Fatalf("%d claims have left %d records; want all", leasestore.Kept+spare, n)
+		if n := len(sv.records(row)); n != leasestore.HistoryLength+spare {
+			t.Fatalf("%d claims have left %d records; want all", leasestore.HistoryLength+spare, n)
 		}
 		conn.inject(once("list", row, fault{lost: zk.ErrNoServer}))
 		take()
-		if n := len(sv.records(row)); n != leasestore.Kept+spare+1 {
+		if n := len(sv.records(row)); n != leasestore.HistoryLength+spare+1 {
 			t.Errorf("the claim that cannot list the records has left %d; want one more", n)
 		}
 		stall := make(chan struct{})
@@ -59,8 +59,8 @@ func TestOldRecordsAreDeletedBesideTheClaim(t *testing.T) {
 		synctest.Wait()
 		names := sv.records(row)
 		slices.SortFunc(names, func(a, b string) int { return len(a)*1000 + strings.Compare(a, b) - len(b)*1000 })
-		if last := fmt.Sprint(2*(leasestore.Kept+spare) + 3); len(names) != leasestore.Kept || names[len(names)-1] != last {
-			t.Errorf("records = %q; want the last %d, up to %s", names, leasestore.Kept, last)
+		if last := fmt.Sprint(2*(leasestore.HistoryLength+spare) + 3); len(names) != leasestore.HistoryLength || names[len(names)-1] != last {
+			t.Errorf("records = %q; want the last %d, up to %s", names, leasestore.HistoryLength, last)
 		}
 	})
 }
@@ -86,8 +86,8 @@ func TestAClaimGoesOnWithoutItsRecord(t *testing.T) {
 			c.Holder = "web"
 			r := hold(t, s, c)
 			want := []leasestore.Holder{{Epoch: 1, Holder: "web", Until: r.Row.Until}}
-			if all, err := s.Holders(t.Context(), sp, 0); err != nil || !slices.Equal(all, want) {
-				t.Errorf("%s: Holders() = %+v, %v; want what the row tells, %+v", name, all, err, want)
+			if all, err := s.History(t.Context(), sp, 0); err != nil || !slices.Equal(all, want) {
+				t.Errorf("%s: History() = %+v, %v; want what the row tells, %+v", name, all, err, want)
 			}
 		})
 	}

@@ -14,33 +14,33 @@ import (
 // history returns what the store tells of the holders of a worker, or false if it keeps none.
 func (s *suite) history(worker int64) ([]leasestore.Holder, bool) {
 	s.Helper()
-	historian, ok := s.b.store.(leasestore.Historian)
+	store, ok := s.b.store.(leasestore.History)
 	if !ok {
 		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.Context(), callTimeout)
 	defer cancel()
-	all, err := historian.Holders(ctx, s.space, worker)
+	all, err := store.History(ctx, s.space, worker)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		s.Fatalf("Holders(worker %d) = error %v; want them", worker, err)
+		s.Fatalf("History(worker %d) = error %v; want them", worker, err)
 	}
 	return all, err == nil
 }
 
-// past is history, and skips the subtest if there is none.
-func (s *suite) past(worker int64) []leasestore.Holder {
+// requireHistory is history, and skips the subtest if there is none.
+func (s *suite) requireHistory(worker int64) []leasestore.Holder {
 	s.Helper()
 	all, ok := s.history(worker)
 	if !ok {
-		s.Skip("SKIPPED: the store is no leasestore.Historian")
+		s.Skip("SKIPPED: the store is no leasestore.History")
 	}
 	return all
 }
 
-func (s *suite) wantPast(after string, worker int64, want ...leasestore.Holder) {
+func (s *suite) wantHistory(after string, worker int64, want ...leasestore.Holder) {
 	s.Helper()
-	if got := s.past(worker); !slices.Equal(got, want) {
-		s.Errorf("after %s, Holders(worker %d) = %+v; want %+v", after, worker, got, want)
+	if got := s.requireHistory(worker); !slices.Equal(got, want) {
+		s.Errorf("after %s, History(worker %d) = %+v; want %+v", after, worker, got, want)
 	}
 }
 
@@ -58,36 +58,36 @@ func (s *suite) named(holder string) leasestore.Claim {
 
 func holdersAreKept(s *suite) {
 	s.space.Workers = 1
-	s.wantPast("nothing", 0)
+	s.wantHistory("nothing", 0)
 	c := s.named("first")
 	r := s.a.must(c)
 	first := recorded(c, r)
-	s.wantPast("a claim", 0, first)
+	s.wantHistory("a claim", 0, first)
 	s.b.full("Claim of a held row", s.named("refused"), 1)
 	l := won(c, r)
 	renewal := s.renewal(l)
 	renewal.Window = hour
 	first.Until = s.a.keep(l, renewal).Row.Until
-	s.wantPast("a renewal", 0, first)
+	s.wantHistory("a renewal", 0, first)
 	first.Until = l.from + 3
 	s.a.must(l.giveBack(first.Until))
-	s.wantPast("a release", 0, first)
+	s.wantHistory("a release", 0, first)
 
 	c = s.named("") // dies, and its time ends
 	c.Window = 1
 	second := recorded(c, s.b.must(c))
-	s.wantPast("the next claim", 0, first, second)
+	s.wantHistory("the next claim", 0, first, second)
 	s.await(second.Until)
 	c = s.named(" third, of \"web\" ")
-	s.wantPast("a claim of a row that has lapsed", 0, first, second, recorded(c, s.a.must(c)))
+	s.wantHistory("a claim of a row that has lapsed", 0, first, second, recorded(c, s.a.must(c)))
 
 	s.space.Datacenter++
-	s.wantPast("claims in another datacenter", 0)
+	s.wantHistory("claims in another datacenter", 0)
 	s.space.Datacenter--
 	for _, worker := range []int64{-1, s.space.Workers} {
-		all, err := s.a.store.(leasestore.Historian).Holders(s.Context(), s.space, worker)
+		all, err := s.a.store.(leasestore.History).History(s.Context(), s.space, worker)
 		if value := (*core.ValueError)(nil); !errors.As(err, &value) || value.Name != "worker" {
-			s.Errorf("Holders(worker %d) of %d workers = %+v, error %v; want a *core.ValueError", worker, s.space.Workers, all, err)
+			s.Errorf("History(worker %d) of %d workers = %+v, error %v; want a *core.ValueError", worker, s.space.Workers, all, err)
 		}
 	}
 }
@@ -95,9 +95,9 @@ func holdersAreKept(s *suite) {
 // theLastHundredHoldersAreKept has names and numbers as long as they may be. What was held before
 // the first of them is one entry.
 func theLastHundredHoldersAreKept(s *suite) {
-	const claims = leasestore.Kept + 2
+	const claims = leasestore.HistoryLength + 2
 	s.space.Workers = 2
-	s.past(0)
+	s.requireHistory(0)
 	var want []leasestore.Holder
 	until := s.now() // of the one before
 	for i := range claims {
@@ -108,7 +108,7 @@ func theLastHundredHoldersAreKept(s *suite) {
 			s.Fatalf("Claim %d = error %v; want the row", i, err)
 		}
 		h := recorded(c, r)
-		if i == claims-leasestore.Kept {
+		if i == claims-leasestore.HistoryLength {
 			want = []leasestore.Holder{{Worker: 1, Until: until}}
 		}
 		h.Until = h.From + leasestore.Millis(i%3)
@@ -118,8 +118,8 @@ func theLastHundredHoldersAreKept(s *suite) {
 		until = h.Until
 		want = append(want, h)
 	}
-	s.wantPast(fmt.Sprint(claims, " claims"), 1, want...)
-	s.wantPast("claims of another row", 0)
+	s.wantHistory(fmt.Sprint(claims, " claims"), 1, want...)
+	s.wantHistory("claims of another row", 0)
 }
 
 // oneOfSimultaneousClaimsIsRecorded: what a claim that has lost the race has tried to record is not
@@ -127,11 +127,11 @@ func theLastHundredHoldersAreKept(s *suite) {
 func oneOfSimultaneousClaimsIsRecorded(s *suite) {
 	const claimants, rounds = 6, 4
 	s.space.Workers = 1
-	s.past(0)
+	s.requireHistory(0)
 	want := []leasestore.Holder{}
 	given := func(c leasestore.Claim, r leasestore.Reply) {
 		h := recorded(c, r)
-		s.wantPast("simultaneous claims", 0, append(want, h)...)
+		s.wantHistory("simultaneous claims", 0, append(want, h)...)
 		h.Until = h.From + 1
 		s.a.must(won(c, r).giveBack(h.Until))
 		want = append(want, h)
@@ -154,12 +154,12 @@ func retirementIsRecorded(s *suite) {
 	r := s.a.must(c)
 	retired := recorded(c, r)
 	retired.From = 0 // its keys may have any time
-	s.wantPast("a retirement", 0, retired)
+	s.wantHistory("a retirement", 0, retired)
 	retired.Until = r.Now
 	s.b.must(leasestore.Release{Space: s.space, Epoch: r.Row.Epoch, Owner: c.Owner, Known: []string{c.Nonce}, Nonce: token(), End: r.Now})
-	s.wantPast("its end", 0, retired)
+	s.wantHistory("its end", 0, retired)
 	c = s.newClaim()
-	s.wantPast("a claim after that", 0, retired, recorded(c, s.a.must(c)))
+	s.wantHistory("a claim after that", 0, retired, recorded(c, s.a.must(c)))
 }
 
 // fencedTimeIsOfSomebody: what was lost before a fence may be of anyone.
@@ -172,11 +172,11 @@ func fencedTimeIsOfSomebody(s *suite) {
 	fence := s.now() + hour
 	s.a.must(s.fencing(fence))
 	held.Until = fence
-	s.wantPast("a fence", 0, held)
-	s.wantPast("a fence of a row that was never claimed", 1, leasestore.Holder{Worker: 1, Until: fence})
+	s.wantHistory("a fence", 0, held)
+	s.wantHistory("a fence of a row that was never claimed", 1, leasestore.Holder{Worker: 1, Until: fence})
 	c = s.newClaim()
 	c.Only, c.Now, c.Skew = []int64{0}, s.now(), 2*hour
-	s.wantPast("a claim after a fence", 0, held, recorded(c, s.a.must(c)))
+	s.wantHistory("a claim after a fence", 0, held, recorded(c, s.a.must(c)))
 }
 
 // A forgetful register keeps no records, as that of an older version.
@@ -199,8 +199,8 @@ func claimsOfAnOlderVersionAreSeen(s *suite) {
 		leasestore.Lister
 	}
 	s.space.Workers = 1
-	s.past(0)
-	forgets := leasestore.Over(forgetful{over.Register()})
+	s.requireHistory(0)
+	forgets := leasestore.FromRegister(forgetful{over.Register()})
 	older := handle{s, listing{forgets, forgets}}
 	claim := func(by handle, holder string) (leasestore.Holder, *holder) {
 		s.Helper()
@@ -216,37 +216,37 @@ func claimsOfAnOlderVersionAreSeen(s *suite) {
 
 	h, l := claim(older, "old")
 	h.From = 0 // unknown
-	s.wantPast("a claim of an older version", 0, h)
+	s.wantHistory("a claim of an older version", 0, h)
 	unknown := leasestore.Holder{Until: end(l)}
-	s.wantPast("its end", 0, unknown)
+	s.wantHistory("its end", 0, unknown)
 	first, l := claim(s.a, "new")
-	s.wantPast("the first claim with a record", 0, unknown, first)
+	s.wantHistory("the first claim with a record", 0, unknown, first)
 
 	first.Until = end(l)
 	c := s.named("old again")
 	c.Window = 1
 	h = recorded(c, older.must(c))
 	h.From, first.Until = first.From, h.Until // at the earliest, and at the latest
-	s.wantPast("another claim of an older version", 0, unknown, first, h)
+	s.wantHistory("another claim of an older version", 0, unknown, first, h)
 	s.await(h.Until)
 	next, l := claim(s.b, strings.Repeat("x", 64))
-	s.wantPast("the claim after that", 0, unknown, first, h, next)
+	s.wantHistory("the claim after that", 0, unknown, first, h, next)
 
 	next.Until = end(l)
 	_, l = claim(older, "nameless")
 	next.Until = end(l)
 	last, _ := claim(s.a, "last")
-	s.wantPast("a claim of an older version in between", 0, unknown, first, h, next, leasestore.Holder{From: next.From, Until: next.Until}, last)
+	s.wantHistory("a claim of an older version in between", 0, unknown, first, h, next, leasestore.Holder{From: next.From, Until: next.Until}, last)
 }
 
 // recordsAreKept swaps with the longest records. A swap that is refused keeps none.
 func recordsAreKept(r *registerSuite) {
-	recorder, ok := r.b.(leasestore.Recorder)
+	recorder, ok := r.b.(leasestore.HistoryRegister)
 	if !ok {
-		r.Skip("SKIPPED: the register is no leasestore.Recorder")
+		r.Skip("SKIPPED: the register is no leasestore.HistoryRegister")
 	}
 	var want []string
-	for i := range leasestore.Kept + 3 {
+	for i := range leasestore.HistoryLength + 3 {
 		seen := r.seen(5)
 		record := fmt.Sprintf("%d\t%s", i, strings.Repeat("~", leasestore.MaxRecord))[:leasestore.MaxRecord]
 		to := held(seen.Row)
@@ -258,7 +258,7 @@ func recordsAreKept(r *registerSuite) {
 		}
 		want = append([]string{record}, want...)
 	}
-	want = want[:leasestore.Kept]
+	want = want[:leasestore.HistoryLength]
 	if got, err := recorder.Records(r.Context(), r.space, 5); err != nil || len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		r.Errorf("Records() = %q, error %v; want at least %q", got, err, want)
 	}

@@ -17,16 +17,16 @@ func (r *register) keep(path string, epoch int64, record string) any {
 	return &zk.CreateRequest{Path: path + "/" + strconv.FormatInt(epoch, 10), Data: []byte(record), Acl: r.acl, Flags: zk.FlagPersistent}
 }
 
-// spare is how many records more than Kept there are before a claim deletes them. It does so beside
+// spare is how many records more than HistoryLength there are before a claim deletes them. It does so beside
 // its caller, who does not wait, and another claim will if it fails.
-const spare = leasestore.Kept / 4
+const spare = leasestore.HistoryLength / 4
 
 func (r *register) prune(ctx context.Context, path string) {
 	ctx = context.WithoutCancel(ctx)
 	start(ctx, "prune "+path, func() (struct{}, error) {
-		names, err := r.past(ctx, path)
+		names, err := r.recordNames(ctx, path)
 		var ops []any
-		for _, name := range names[min(len(names), leasestore.Kept):] {
+		for _, name := range names[min(len(names), leasestore.HistoryLength):] {
 			ops = append(ops, &zk.DeleteRequest{Path: path + "/" + name, Version: -1})
 		}
 		if len(ops) > 0 {
@@ -36,23 +36,23 @@ func (r *register) prune(ctx context.Context, path string) {
 	})
 }
 
-// past returns the names of the records of a row, the newest first.
-func (r *register) past(ctx context.Context, path string) ([]string, error) {
+// recordNames returns the names of the records of a row, the newest first.
+func (r *register) recordNames(ctx context.Context, path string) ([]string, error) {
 	names, err := r.children(ctx, path)
 	epoch := func(name string) int64 { n, _ := strconv.ParseInt(name, 10, 64); return n }
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(epoch(b), epoch(a)) })
 	return names, err
 }
 
-// Records implements [leasestore.Recorder].
+// Records implements [leasestore.HistoryRegister].
 func (r *register) Records(ctx context.Context, s leasestore.Space, worker int64) (records []string, err error) {
 	path := r.place(s).row(worker)
-	names, err := r.past(ctx, path)
+	names, err := r.recordNames(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	var sent []pending[node]
-	for _, name := range names[:min(len(names), leasestore.Kept)] {
+	for _, name := range names[:min(len(names), leasestore.HistoryLength)] {
 		sent = append(sent, r.get(ctx, path+"/"+name))
 	}
 	for _, record := range sent {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Holder is one claim of a worker number, see [Historian].
+// A Holder is one claim of a worker number, see [History].
 type Holder struct {
 	Worker int64
 	Epoch  int64  // the fencing number of the claim; 0: unknown
@@ -18,35 +18,36 @@ type Holder struct {
 	Until  Millis // or at or after this
 }
 
-// A Historian is a [Store] that keeps the past holders of worker numbers. A Store without a history returns
-// an error that matches [errors.ErrUnsupported].
+// A History is a [Store] that keeps the past holders of worker numbers. A Store without a history
+// returns an error that matches [errors.ErrUnsupported].
 //
-// Holders returns at least the last [Kept] claims of the number, in their order. The last one is the
-// present holder, if there is one, until the row's limit; the others until the limit that the next
-// claim has found.
+// History returns at least the last [HistoryLength] claims of the number, in their order. The last
+// one is the present holder, if there is one, until the row's limit; the others until the limit that
+// the next claim has found.
 //
 // A claim records itself in its own write, before the first ID, but never fails for want of a
 // record. Where some are missing, because the claims were of an older version, the store has no
-// place for records, or they are older than those it keeps, Holders has an entry for them: with
+// place for records, or they are older than those it keeps, History has an entry for them: with
 // Epoch and Holder if the row showed them to the next claim, and from the earliest moment at which
 // they may have begun, 0 if nothing is known. A number that was retired is held from 0 on, too,
 // because its keys may have any time. Therefore a time that is in no entry was given to no lease,
 // unless the store has lost writes, or people have changed its rows.
-type Historian interface {
-	Holders(ctx context.Context, s Space, worker int64) ([]Holder, error)
+type History interface {
+	History(ctx context.Context, s Space, worker int64) ([]Holder, error)
 }
 
-// A Recorder is a [Register] that keeps the records that Swap gets as Seen.Record.
-type Recorder interface {
+// A HistoryRegister is a [Register] that keeps the records that Swap gets as Seen.Record.
+type HistoryRegister interface {
 	Register
 
-	// Records returns at least the last Kept records of a worker, or all, the newest first.
+	// Records returns at least the last HistoryLength records of a worker, or all, the newest
+	// first.
 	Records(ctx context.Context, s Space, worker int64) ([]string, error)
 }
 
 const (
-	// Kept is how many claims of each worker number a store keeps.
-	Kept = 100
+	// HistoryLength is how many claims of each worker number a store keeps.
+	HistoryLength = 100
 
 	// MaxRecord is the length of the longest record.
 	MaxRecord = 3*20 + 2*maxHolder + 4
@@ -68,8 +69,8 @@ func (c *Claim) Record(found Row, r Reply) string {
 	return record
 }
 
-// HoldersOf returns what [Historian] says of a row and its records, the newest first.
-func HoldersOf(row Row, records []string) []Holder {
+// HistoryOf returns what [History] says of a row and its records, the newest first.
+func HistoryOf(row Row, records []string) []Holder {
 	var all []Holder
 	// found takes the row as a later claim, or the caller, has found it. If the last claim is not
 	// the one that left it so, there were others. An epoch and the name are known of one that
@@ -90,7 +91,7 @@ func HoldersOf(row Row, records []string) []Holder {
 		}
 		all = append(all, Holder{row.Worker, epoch, holder, last.From, until})
 	}
-	for _, text := range slices.Backward(records[:min(len(records), Kept)]) {
+	for _, text := range slices.Backward(records[:min(len(records), HistoryLength)]) {
 		fields := append(strings.Split(text, "\t"), "")
 		epoch, err1 := strconv.ParseInt(fields[0], 10, 64)
 		if len(fields) < 5 || err1 != nil {
@@ -108,9 +109,9 @@ func HoldersOf(row Row, records []string) []Holder {
 	return all
 }
 
-// Holders implements [Historian] if the register is a [Recorder].
-func (s *RegisterStore) Holders(ctx context.Context, sp Space, worker int64) ([]Holder, error) {
-	recorder, ok := s.register.(Recorder)
+// History implements [History] if the register is a [HistoryRegister].
+func (s *RegisterStore) History(ctx context.Context, sp Space, worker int64) ([]Holder, error) {
+	recorder, ok := s.register.(HistoryRegister)
 	if err := sp.ValidateWorker(worker); err != nil {
 		return nil, err
 	} else if !ok {
@@ -136,7 +137,7 @@ func (s *RegisterStore) Holders(ctx context.Context, sp Space, worker int64) ([]
 		case len(v.Rows) == 0:
 			return nil, fmt.Errorf("lease: worker %d has no row: somebody has deleted it, which must never be done", worker)
 		case len(before.Rows) == 1 && before.Rows[0].Row.Epoch == v.Rows[0].Row.Epoch:
-			return HoldersOf(v.Rows[0].Row, records), nil
+			return HistoryOf(v.Rows[0].Row, records), nil
 		}
 	}
 }

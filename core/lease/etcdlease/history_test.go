@@ -21,7 +21,7 @@ func TestRecordsOfManyEpochsAgoAreDeleted(t *testing.T) {
 		if r := hold(t, s, claimOf(four, 2)); r.Row.Epoch != epoch {
 			t.Fatalf("Claim() = %+v; want epoch %d", r, epoch)
 		}
-		records, err := p.client(t).Get(t.Context(), p.keys().pastPrefix(four, 2), clientv3.WithPrefix(), clientv3.WithCountOnly())
+		records, err := p.client(t).Get(t.Context(), p.keys().historyPrefix(four, 2), clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if want := map[int64]int64{1: 1, 2: 2, 301: 3, 302: 3, 700: 1}[epoch]; err != nil || records.Count != want {
 			t.Errorf("records after epoch %d = %+v, %v; want %d", epoch, records, err, want)
 		}
@@ -52,10 +52,10 @@ func TestAClaimGoesOnWithoutItsRecord(t *testing.T) {
 	joe.Username = "joe"
 	r := hold(t, joe.store(t), claimOf(four, 2))
 	want := []leasestore.Holder{{Worker: 2, Epoch: 1, Holder: "web-1", Until: r.Row.Until}}
-	if all, err := server.store(t).Holders(t.Context(), four, 2); err != nil || !slices.Equal(all, want) {
-		t.Errorf("Holders() = %+v, %v; want what the row tells, %+v", all, err, want)
+	if all, err := server.store(t).History(t.Context(), four, 2); err != nil || !slices.Equal(all, want) {
+		t.Errorf("History() = %+v, %v; want what the row tells, %+v", all, err, want)
 	}
-	if all, err := joe.store(t).Holders(t.Context(), four, 2); !errors.Is(err, leasestore.ErrPermanent) {
-		t.Errorf("Holders() without the right to read = %+v, %v; want a permanent error", all, err)
+	if all, err := joe.store(t).History(t.Context(), four, 2); !errors.Is(err, leasestore.ErrPermanent) {
+		t.Errorf("History() without the right to read = %+v, %v; want a permanent error", all, err)
 	}
 }

@@ -38,7 +38,7 @@ func TestAClaimGoesOnWithoutItsRecord(t *testing.T) {
 		"for good": {leasestore.Permanent(refusal), 1},
 	} {
 		r := &fullRegister{&leasetest.Memory{}, test.refusal, 0}
-		s := leasestore.Over(r)
+		s := leasestore.FromRegister(r)
 		c := leasestore.Claim{Space: leasestore.Space{Namespace: "n", Workers: 1}, Window: 1000, Now: leasestore.MillisOf(time.Now()), Skew: 60_000, Holder: "web"}
 		for _, c.Owner = range []string{"a", "b"} {
 			c.Nonce = c.Owner
@@ -47,8 +47,8 @@ func TestAClaimGoesOnWithoutItsRecord(t *testing.T) {
 				t.Fatalf("%s: Claim() = %v; want the row", name, err)
 			}
 			want := []leasestore.Holder{{Epoch: reply.Row.Epoch, Holder: "web", Until: reply.Row.Until}}
-			if got, err := s.Holders(t.Context(), c.Space, 0); err != nil || !slices.Equal(got, want) {
-				t.Errorf("%s: Holders() = %+v, %v; want what the row tells, %+v", name, got, err, want)
+			if got, err := s.History(t.Context(), c.Space, 0); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: History() = %+v, %v; want what the row tells, %+v", name, got, err, want)
 			}
 			if err := s.Release(t.Context(), leasestore.Release{Space: c.Space, Epoch: reply.Row.Epoch, Owner: c.Owner, Known: []string{c.Nonce}, Nonce: c.Nonce + "2", End: reply.Now}); err != nil {
 				t.Fatal(err)
@@ -62,9 +62,9 @@ func TestAClaimGoesOnWithoutItsRecord(t *testing.T) {
 
 func TestARegisterWithoutRecordsSaysSo(t *testing.T) {
 	space := leasestore.Space{Namespace: "n", Workers: 1}
-	s := leasestore.Over(struct{ leasestore.Register }{&leasetest.Memory{}})
-	if _, err := s.Holders(t.Context(), space, 0); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("Holders() = %v; want it to match errors.ErrUnsupported", err)
+	s := leasestore.FromRegister(struct{ leasestore.Register }{&leasetest.Memory{}})
+	if _, err := s.History(t.Context(), space, 0); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("History() = %v; want it to match errors.ErrUnsupported", err)
 	}
 }
 
@@ -73,12 +73,12 @@ func TestHoldersOfADeletedRowAreAnError(t *testing.T) {
 	space := leasestore.Space{Namespace: "n", Workers: 2}
 	m.Set(space, leasestore.Row{})
 	m.Delete(space, 0)
-	if all, err := m.Holders(t.Context(), space, 0); err == nil {
-		t.Errorf("Holders() of a row that was deleted = %+v; want an error", all)
+	if all, err := m.History(t.Context(), space, 0); err == nil {
+		t.Errorf("History() of a row that was deleted = %+v; want an error", all)
 	}
 }
 
-// While Holders reads, another process claims, and both what was read before and after would name it
+// While History reads, another process claims, and both what was read before and after would name it
 // alone, or not at all.
 type busyRegister struct {
 	*leasetest.Memory
@@ -102,7 +102,7 @@ func TestHoldersAreThoseOfOneMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	var second leasestore.Reply
-	s := leasestore.Over(&busyRegister{m, func() {
+	s := leasestore.FromRegister(&busyRegister{m, func() {
 		c.Owner, c.Nonce, c.Holder = "b", "b", "web"
 		row := first.Row
 		row.Until = 0
@@ -111,10 +111,10 @@ func TestHoldersAreThoseOfOneMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}})
-	got, err := s.Holders(t.Context(), c.Space, 0)
+	got, err := s.History(t.Context(), c.Space, 0)
 	want := []leasestore.Holder{{Epoch: 1, From: first.Now}, {Epoch: 2, Holder: "web", From: second.Now, Until: second.Row.Until}}
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("Holders() = %+v, %v; want %+v", got, err, want)
+		t.Errorf("History() = %+v, %v; want %+v", got, err, want)
 	}
 }
 
@@ -138,17 +138,17 @@ func TestHoldersOfRecordsThatDoNotFit(t *testing.T) {
 			all{{Until: 30}},
 		},
 	} {
-		if got := leasestore.HoldersOf(test.row, test.records); !slices.Equal(got, test.want) {
-			t.Errorf("%s: HoldersOf() = %+v; want %+v", name, got, test.want)
+		if got := leasestore.HistoryOf(test.row, test.records); !slices.Equal(got, test.want) {
+			t.Errorf("%s: HistoryOf() = %+v; want %+v", name, got, test.want)
 		}
 	}
 	var records []string
-	for epoch := int64(2 * leasestore.Kept); epoch > 0; epoch-- {
+	for epoch := int64(2 * leasestore.HistoryLength); epoch > 0; epoch-- {
 		records = append(records, fmt.Sprintf("%d\t%d\t%d\ta\ta", epoch, epoch, epoch))
 	}
-	got := leasestore.HoldersOf(leasestore.Row{Epoch: 2 * leasestore.Kept, Owner: "x", Holder: "a", Until: 1000}, records)
-	if want := (leasestore.Holder{Epoch: leasestore.Kept, Holder: "a", Until: leasestore.Kept + 1}); len(got) != leasestore.Kept+1 || got[0] != want {
-		t.Errorf("HoldersOf() of %d records = %d entries, first %+v; want %d, first what is before them, %+v", len(records), len(got), got[0], leasestore.Kept+1, want)
+	got := leasestore.HistoryOf(leasestore.Row{Epoch: 2 * leasestore.HistoryLength, Owner: "x", Holder: "a", Until: 1000}, records)
+	if want := (leasestore.Holder{Epoch: leasestore.HistoryLength, Holder: "a", Until: leasestore.HistoryLength + 1}); len(got) != leasestore.HistoryLength+1 || got[0] != want {
+		t.Errorf("HistoryOf() of %d records = %d entries, first %+v; want %d, first what is before them, %+v", len(records), len(got), got[0], leasestore.HistoryLength+1, want)
 	}
 }
 
@@ -161,17 +161,17 @@ func FuzzHoldersOf(f *testing.F) {
 	f.Add("-9223372036854775808\t0\t0\t", int64(0), int64(7), "")
 	f.Fuzz(func(t *testing.T, records string, epoch, until int64, owner string) {
 		lines := strings.Split(records, "\n")
-		all := leasestore.HoldersOf(leasestore.Row{Worker: 7, Epoch: epoch, Until: leasestore.Millis(until), Owner: owner}, lines)
-		if len(all) > 2*leasestore.Kept+1 {
-			t.Errorf("HoldersOf() has %d entries", len(all))
+		all := leasestore.HistoryOf(leasestore.Row{Worker: 7, Epoch: epoch, Until: leasestore.Millis(until), Owner: owner}, lines)
+		if len(all) > 2*leasestore.HistoryLength+1 {
+			t.Errorf("HistoryOf() has %d entries", len(all))
 		}
 		for _, h := range all {
 			if h.Worker != 7 {
-				t.Errorf("HoldersOf() has %+v; want worker 7", h)
+				t.Errorf("HistoryOf() has %+v; want worker 7", h)
 			}
 		}
 		if (epoch != 0 || until != 0) && (len(all) == 0 || all[len(all)-1].Until != leasestore.Millis(until)) {
-			t.Errorf("HoldersOf(until %d) = %+v; want that at the end", until, all)
+			t.Errorf("HistoryOf(until %d) = %+v; want that at the end", until, all)
 		}
 	})
 }

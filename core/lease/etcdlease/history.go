@@ -9,29 +9,29 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// keptEpochs is how far back records are kept. A lease has one epoch, a second one after its release,
+// historyEpochs is how far back records are kept. A lease has one epoch, a second one after its release,
 // and there may be a fence for each.
-const keptEpochs = 3 * leasestore.Kept
+const historyEpochs = 3 * leasestore.HistoryLength
 
-// pastPrefix returns the prefix of the records of a worker. It is outside of the space, which Make
+// historyPrefix returns the prefix of the records of a worker. It is outside of the space, which Make
 // requires to be empty, and each record has a key of its own, with the epoch as its name.
-func (r *register) pastPrefix(sp leasestore.Space, worker int64) string {
+func (r *register) historyPrefix(sp leasestore.Space, worker int64) string {
 	return fmt.Sprintf("%s/%s/past/%d/%d/", r.prefix, sp.Namespace, sp.Datacenter, worker)
 }
 
 // keep returns the operations that keep the record of a claim, and no more records than needed.
 func (r *register) keep(sp leasestore.Space, to leasestore.Row, record string) []clientv3.Op {
-	key := func(epoch int64) string { return fmt.Sprintf("%s%019d", r.pastPrefix(sp, to.Worker), max(0, epoch)) }
+	key := func(epoch int64) string { return fmt.Sprintf("%s%019d", r.historyPrefix(sp, to.Worker), max(0, epoch)) }
 	return []clientv3.Op{
 		clientv3.OpPut(key(to.Epoch), record),
-		clientv3.OpDelete(key(0), clientv3.WithRange(key(to.Epoch-keptEpochs))),
+		clientv3.OpDelete(key(0), clientv3.WithRange(key(to.Epoch-historyEpochs))),
 	}
 }
 
-// Records implements [leasestore.Recorder].
+// Records implements [leasestore.HistoryRegister].
 func (r *register) Records(ctx context.Context, sp leasestore.Space, worker int64) ([]string, error) {
-	reply, err := r.commit(ctx, "records", nil, []clientv3.Op{clientv3.OpGet(r.pastPrefix(sp, worker), clientv3.WithPrefix(),
-		clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(leasestore.Kept))}, nil)
+	reply, err := r.commit(ctx, "records", nil, []clientv3.Op{clientv3.OpGet(r.historyPrefix(sp, worker), clientv3.WithPrefix(),
+		clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(leasestore.HistoryLength))}, nil)
 	if err != nil {
 		return nil, err
 	}
