@@ -1,5 +1,5 @@
 // Package model_test explores the protocol of package lease by calling the functions that
-// define it, Claim.Apply, Claim.From, Renewal.Apply and Release.Apply of store.go, instead of
+// define it, Claim.Apply, Claim.From, Renewal.Apply and Release.Apply of claim.go and renewal.go, instead of
 // transcribing them.
 package model_test
 
@@ -73,7 +73,7 @@ const (
 	release
 )
 
-// A protocol has the functions of store.go, or a mutant of them.
+// A protocol has the functions of leasestore, or a mutant of them.
 type protocol struct {
 	claim   func(c leasestore.Claim, row leasestore.Row, now leasestore.Millis) (leasestore.Row, bool)
 	from    func(c leasestore.Claim, r leasestore.Reply) leasestore.Millis
@@ -376,7 +376,7 @@ func (w *world) receive(r request, from int8, processes uint) bool {
 	return true
 }
 
-// do calls the function of store.go for a request.
+// do calls the function of leasestore for a request.
 func (m *model) do(row row, r request, now leasestore.Millis) (after row, from int8, ok bool) {
 	old := row.lease()
 	switch r.kind {
