@@ -315,10 +315,10 @@ func (c *Config) resolveSkew() error {
 		return err
 	}
 	if c.LossGuard > 0 {
-		// With the clocks further apart, the guard does not hold. And a lease could lapse
-		// before its first renewal, which is due after half of the window at most. The
-		// clock behind has set the limit. By then the clock ahead must not have come to
-		// the limit less the guard. A sixteenth of the window is for the requests' way.
+		// With the clocks further apart than LossGuard, the guard does not hold. The first
+		// renewal is due within half a window. If the clocks differ by more than
+		// window/2 − guard − window/16, the lapse rule can end the lease before it; the
+		// sixteenth covers the round trip.
 		c.MaxClockSkew = min(c.MaxClockSkew, c.LossGuard, c.Window/2-c.LossGuard-c.Window/16)
 	}
 	return nil
@@ -346,9 +346,8 @@ func thisProcess() string {
 }
 
 // Fingerprint returns the form in which a store keeps a layout, without [leasestore.GuardMark]. Two layouts have the same
-// if and only if their IDs mean the same, apart from the shards, which do not part processes: a
-// stretch of time is one holder's, whose IDs are its own whatever their low bits are. People read
-// it in errors.
+// if and only if their IDs mean the same. ShardBits are left out: one holder owns all IDs of its
+// range whatever their shard. People read it in errors.
 //
 // Since a [leasestore.Space] takes ASCII only, which every column and key can hold, a unit below
 // 1 ms is written with "us" in place of the "µs" of Duration.String; time.ParseDuration reads both.

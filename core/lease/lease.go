@@ -31,7 +31,7 @@ type Lease struct {
 	begin  time.Time // monotonic time is counted from here
 
 	protocol *protocol     // belongs to Acquire, then to run, then to Close
-	reported reported      // belongs with it
+	logged   logged        // belongs with it
 	stop     func()        // ends run
 	stopped  chan struct{} // closed when it has ended
 
@@ -156,7 +156,7 @@ func (l *Lease) acquire(ctx context.Context) error {
 		}
 		o := l.request(ctx, a)
 		if o.failed == nil {
-			return l.heed(o)
+			return l.apply(o)
 		}
 		last = o.failed
 		if errors.Is(last, ErrPermanent) {
@@ -170,9 +170,9 @@ func (l *Lease) acquire(ctx context.Context) error {
 			if l.monotonic() >= wait {
 				return last
 			}
-			l.protocol.hurry(wait)
+			l.protocol.dueBy(wait)
 		}
-		_ = l.heed(o) // the failure: nothing to refuse
+		_ = l.apply(o) // the failure: nothing to refuse
 	}
 }
 
@@ -192,7 +192,7 @@ func (l *Lease) run(ctx context.Context) {
 		l.warnIfLow() // here, because a store that hangs may leave no time to wait between two requests
 		switch {
 		case a.lost != nil:
-			_ = l.heed(outcome{seal: true, lost: a.lost}) // nothing to refuse
+			_ = l.apply(outcome{seal: true, lost: a.lost}) // nothing to refuse
 		case a.wait > 0:
 			_ = wait.Sleep(ctx, a.wait) // the loop looks at ctx
 		default:
@@ -200,7 +200,7 @@ func (l *Lease) run(ctx context.Context) {
 			if o.failed != nil && ctx.Err() != nil {
 				return // it is Close that has ended the request
 			}
-			if err := l.heed(o); err != nil {
+			if err := l.apply(o); err != nil {
 				l.refuse(ctx, o, err)
 			}
 		}
@@ -222,7 +222,7 @@ func (l *Lease) next() action {
 func (l *Lease) request(ctx context.Context, a action) outcome {
 	var reply leasestore.Reply
 	err := l.checkRegion(ctx, a)
-	ctx, cancel := context.WithTimeout(ctx, l.protocol.patience())
+	ctx, cancel := context.WithTimeout(ctx, l.protocol.answerTimeout())
 	defer cancel()
 	switch {
 	case err != nil:
@@ -234,14 +234,14 @@ func (l *Lease) request(ctx context.Context, a action) outcome {
 	return l.protocol.done(reply, err, leasestore.MillisOf(l.config.now()), l.monotonic())
 }
 
-// heed tells the generator, the status and the log what follows from an answer. If the
-// generator refuses the worker number, heed returns why.
-func (l *Lease) heed(o outcome) error {
+// apply does what follows from an answer: it updates the generator and the status, and writes to
+// the log. If the generator refuses the worker number, apply returns why.
+func (l *Lease) apply(o outcome) error {
 	l.mu.Lock()
-	err := l.tell(o)
-	l.note(o)
+	err := l.updateGenerator(o)
+	l.updateStatus(o)
 	l.mu.Unlock()
-	l.report(o)
+	l.log(o)
 	if errors.Is(err, core.ErrClosed) { // it is about to call Close
 		return nil
 	}
@@ -271,8 +271,8 @@ func (l *Lease) refuse(ctx context.Context, o outcome, reason error) {
 		"worker", r.Worker, "epoch", r.Epoch, "reason", reason, "error", err)
 }
 
-// tell tells the generator. It requires mu.
-func (l *Lease) tell(o outcome) error {
+// updateGenerator installs, extends or ends the generator's term. It requires mu.
+func (l *Lease) updateGenerator(o outcome) error {
 	switch {
 	case o.install:
 		l.term, l.from = nil, o.from

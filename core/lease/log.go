@@ -9,26 +9,26 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// reported is what the log of a lease remembers.
-type reported struct {
+// logged is what the log of a lease remembers.
+type logged struct {
 	failing time.Duration // when the first of the failures in a row was
 	failure time.Duration // when one was last logged
 	begun   bool          // the limit has passed from
 	low     bool          // the reserved time is nearly used up
 }
 
-// report writes to the log what follows from an answer, and calls Config.OnLost.
-func (l *Lease) report(o outcome) {
+// log logs what follows from an answer, and calls Config.OnLost.
+func (l *Lease) log(o outcome) {
 	switch {
 	case o.install:
-		l.reportClaim(o)
+		l.logClaim(o)
 	case o.extend:
-		l.reportRenewal(o)
+		l.logRenewal(o)
 	case o.lost != nil:
-		l.reportLoss(o.lost)
+		l.logLoss(o.lost)
 	}
 	if o.failed != nil {
-		l.reportFailure(o)
+		l.logFailure(o)
 	}
 }
 
@@ -41,16 +41,16 @@ func (l *Lease) level() slog.Level {
 	return slog.LevelDebug
 }
 
-func (l *Lease) reportClaim(o outcome) {
+func (l *Lease) logClaim(o outcome) {
 	log := l.config.Logger.With("worker", o.worker, "epoch", l.protocol.row.Epoch, "failures", o.recovered)
-	if l.reported.begun = o.from < o.until; l.reported.begun {
+	if l.logged.begun = o.from < o.until; l.logged.begun {
 		log.Log(context.Background(), l.level(), "lease: claimed a worker number", "from", o.from.Time(), "until", o.until.Time())
 	} else {
 		log.Log(context.Background(), l.level(), "lease: claimed a worker number; IDs begin when a renewal has reserved time for them", "from", o.from.Time())
 	}
 }
 
-func (l *Lease) reportRenewal(o outcome) {
+func (l *Lease) logRenewal(o outcome) {
 	p := l.protocol
 	log := l.config.Logger.With("worker", p.row.Worker)
 	if o.lowered > 0 {
@@ -59,13 +59,13 @@ func (l *Lease) reportRenewal(o outcome) {
 	} else if o.recovered > 0 {
 		log.Info("lease: renewed again", "failures", o.recovered, "until", o.until.Time())
 	}
-	if !l.reported.begun && o.until > p.from {
-		l.reported.begun = true
+	if !l.logged.begun && o.until > p.from {
+		l.logged.begun = true
 		log.Log(context.Background(), l.level(), "lease: time is reserved; IDs begin", "from", p.from.Time(), "until", o.until.Time())
 	}
 }
 
-func (l *Lease) reportLoss(lost *LostError) {
+func (l *Lease) logLoss(lost *LostError) {
 	l.config.Logger.Error("lease: lost the worker number; claiming another", "worker", lost.Worker, "epoch", lost.Epoch, "reason", string(lost.Reason))
 	if f := l.config.OnLost; f != nil {
 		// Not in this goroutine, which has a row to claim. A callback that waits, as one
@@ -79,19 +79,19 @@ func (l *Lease) reportLoss(lost *LostError) {
 // logged each minute. After an ErrLayout the pause is half a window to one and a half.
 const logEvery = 30 * time.Second
 
-// reportFailure logs the first failure in a row, the second, the fourth and so on, and one
+// logFailure logs the first failure in a row, the second, the fourth and so on, and one
 // from time to time. One failure is like the next.
-func (l *Lease) reportFailure(o outcome) {
+func (l *Lease) logFailure(o outcome) {
 	p, now := l.protocol, l.monotonic()
 	n := p.failures
 	if n == 1 {
-		l.reported.failing = now
+		l.logged.failing = now
 	}
-	if n&(n-1) != 0 && now-l.reported.failure < logEvery {
+	if n&(n-1) != 0 && now-l.logged.failure < logEvery {
 		return
 	}
-	l.reported.failure = now
-	log := l.config.Logger.With("failures", n, "for", now-l.reported.failing, "error", o.failed)
+	l.logged.failure = now
+	log := l.config.Logger.With("failures", n, "for", now-l.logged.failing, "error", o.failed)
 	if p.held {
 		log = log.With("worker", p.row.Worker, "limit", p.limit.Time())
 	}
@@ -111,9 +111,9 @@ func (l *Lease) reportFailure(o outcome) {
 func (l *Lease) warnIfLow() {
 	p := l.protocol
 	low := p.held && p.failures > 0 && p.limit-leasestore.MillisOf(l.config.now()) < p.settings.Window/renewPart
-	if low && !l.reported.low {
+	if low && !l.logged.low {
 		l.config.Logger.Warn("lease: the reserved time is nearly used up, and the store has not confirmed more; IDs end at the limit",
 			"worker", p.row.Worker, "limit", p.limit.Time())
 	}
-	l.reported.low = low
+	l.logged.low = low
 }

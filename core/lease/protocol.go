@@ -67,9 +67,9 @@ func (p *protocol) part(n int) time.Duration {
 // deadline returns how long one trip to the store may take.
 func (p *protocol) deadline() time.Duration { return p.part(renewPart) }
 
-// patience returns when the outcome of a request counts as unknown, from its start. A
+// answerTimeout returns when the outcome of a request counts as unknown, from its start. A
 // register is read and then written, and each may take as long as the other.
-func (p *protocol) patience() time.Duration { return 2 * p.deadline() }
+func (p *protocol) answerTimeout() time.Duration { return 2 * p.deadline() }
 
 // An action is what to do now. Exactly one field is set; if none is, ask again at
 // once.
@@ -303,8 +303,8 @@ func (p *protocol) release(end leasestore.Millis) (leasestore.Release, bool) {
 	}, true
 }
 
-// hurry makes the next request due at mono, unless it is due before.
-func (p *protocol) hurry(mono time.Duration) { p.due = min(p.due, mono) }
+// dueBy makes the next request due at mono, unless it is due before.
+func (p *protocol) dueBy(mono time.Duration) { p.due = min(p.due, mono) }
 
 // drop forgets the row, to claim another at once.
 func (p *protocol) drop(mono time.Duration) {

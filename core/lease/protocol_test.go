@@ -412,18 +412,18 @@ func TestFailedClaimsBackOff(t *testing.T) {
 	}
 }
 
-func TestHurryOnlyBringsForward(t *testing.T) {
+func TestDueByOnlyBringsForward(t *testing.T) {
 	b := newBench(t, 0)
 	b.request()
 	b.done(leasestore.Reply{}, errStoreAway, b.wall, b.mono)
 	wait := b.next().wait
-	b.hurry(b.mono + time.Hour)
+	b.dueBy(b.mono + time.Hour)
 	if got := b.next().wait; got != wait {
-		t.Errorf("wait after hurry(1h) = %v; want %v", got, wait)
+		t.Errorf("wait after dueBy(1h) = %v; want %v", got, wait)
 	}
-	b.hurry(b.mono + 7)
+	b.dueBy(b.mono + 7)
 	if got := b.next().wait; got != 7 {
-		t.Errorf("wait after hurry(7ns) = %v; want 7ns", got)
+		t.Errorf("wait after dueBy(7ns) = %v; want 7ns", got)
 	}
 }
 

@@ -863,7 +863,7 @@ func (p *process) step() {
 		undo(&a)
 		switch {
 		case a.lost != nil:
-			p.heed(outcome{seal: true, lost: a.lost})
+			p.apply(outcome{seal: true, lost: a.lost})
 		case a.wait > 0:
 			p.wake++
 			alarm := p.wake
@@ -884,7 +884,7 @@ func (p *process) request(f *flight) {
 	p.flight = f
 	f.waiters = []*process{p}
 	p.s.tracef("process %d: %v", p.id, f)
-	p.expect(f, p.lease.protocol.patience())
+	p.expect(f, p.lease.protocol.answerTimeout())
 	p.s.send(p.host, f)
 }
 
@@ -913,13 +913,13 @@ func (p *process) done(reply leasestore.Reply, err error) {
 	p.flight = nil
 	now := leasestore.MillisOf(p.lease.config.now())
 	p.s.mutant.distort(p.lease.protocol, &reply, &now)
-	p.heed(p.lease.protocol.done(reply, err, now, p.lease.monotonic()))
+	p.apply(p.lease.protocol.done(reply, err, now, p.lease.monotonic()))
 	p.step()
 }
 
-func (p *process) heed(o outcome) {
+func (p *process) apply(o outcome) {
 	s := p.s
-	if err := p.lease.heed(o); err != nil {
+	if err := p.lease.apply(o); err != nil {
 		s.violate(refused, "process %d refuses worker %d: %v", p.id, o.worker, err)
 	}
 	if s.tracing {
@@ -964,7 +964,7 @@ func (p *process) resume() {
 	p.inbox = false
 	if f := p.flight; f != nil {
 		in = in && f.at.over // or else a copy of the process has gone on to the next trip
-		left := f.sent + p.lease.protocol.patience() - p.s.elapsed()
+		left := f.sent + p.lease.protocol.answerTimeout() - p.s.elapsed()
 		switch {
 		case in && (left > 0 || p.s.chance(0.5)):
 			if left > 0 {
@@ -1058,7 +1058,7 @@ func (p *process) clone() *process {
 			f.waiters = append(f.waiters, q)
 		}
 		q.flight = f
-		q.expect(f, f.sent+protocol.patience()-p.s.elapsed())
+		q.expect(f, f.sent+protocol.answerTimeout()-p.s.elapsed())
 		// If the answer is under way, it is what the row has now, or less.
 		if row := p.s.store.find(p.family.worker); row != nil {
 			p.family.until = max(p.family.until, row.Until)

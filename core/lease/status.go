@@ -33,8 +33,8 @@ type Status struct {
 	Claims, Renewals, Failures, Losses uint64
 }
 
-// note keeps the status. It requires mu.
-func (l *Lease) note(o outcome) {
+// updateStatus updates the status after an answer. It requires mu.
+func (l *Lease) updateStatus(o outcome) {
 	s := &l.status
 	s.Err = o.failed
 	if o.failed != nil {

@@ -85,7 +85,7 @@ func (a *Allocator) Next(ctx context.Context) (types.Snowflake, error) {
 
 // slow is Next for a position above the mark.
 func (a *Allocator) slow(ctx context.Context, l *link, i int64) (types.Snowflake, error) {
-	var p patience
+	var waited time.Duration
 	for {
 		if i <= l.mark.Load() {
 			return l.number(i), nil
@@ -94,7 +94,7 @@ func (a *Allocator) slow(ctx context.Context, l *link, i int64) (types.Snowflake
 			a.pass(l)
 			return l.number(i), nil
 		}
-		if err := a.await(ctx, l, 1, &p); err != nil {
+		if err := a.await(ctx, l, 1, &waited); err != nil {
 			return 0, err
 		}
 		l = a.cur.Load()
@@ -110,7 +110,7 @@ func (a *Allocator) Fill(ctx context.Context, ids []types.Snowflake) error {
 		clear(ids)
 		return a.ended(ctx)
 	}
-	var p patience
+	var waited time.Duration
 	for rest := ids; len(rest) > 0; {
 		l := a.cur.Load()
 		n, passed := l.fill(rest)
@@ -120,7 +120,7 @@ func (a *Allocator) Fill(ctx context.Context, ids []types.Snowflake) error {
 		if rest = rest[n:]; len(rest) == 0 {
 			break
 		}
-		if err := a.await(ctx, l, int64(len(rest)), &p); err != nil {
+		if err := a.await(ctx, l, int64(len(rest)), &waited); err != nil {
 			clear(ids)
 			return err
 		}
@@ -142,16 +142,13 @@ func (a *Allocator) ended(ctx context.Context) error {
 	return fmt.Errorf("segment: tag %s: %w", a.config.Tag, ctx.Err())
 }
 
-// A patience records how long one call has waited for the store.
-type patience struct{ used time.Duration }
-
 // await returns nil when the chain continues after l, which is used up. It asks the fetcher for
-// n numbers.
-func (a *Allocator) await(ctx context.Context, l *link, n int64, p *patience) error {
+// n numbers, and adds to waited, the time that the call has waited for the store.
+func (a *Allocator) await(ctx context.Context, l *link, n int64, waited *time.Duration) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	began, asked := time.Now(), a.begun
-	defer func() { p.used += time.Since(began) }()
+	defer func() { *waited += time.Since(began) }()
 	a.wanted += n
 	defer func() { a.wanted -= n }()
 	for {
@@ -172,7 +169,7 @@ func (a *Allocator) await(ctx context.Context, l *link, n int64, p *patience) er
 		}
 		changed := a.changed
 		a.mu.Unlock()
-		err := a.pause(ctx, changed, p.used+time.Since(began))
+		err := a.pause(ctx, changed, *waited+time.Since(began))
 		a.mu.Lock()
 		if err != nil && l.next.Load() == nil && a.final == nil {
 			reason := a.outcome.err
