@@ -41,12 +41,11 @@ func (s *Store) Take(ctx context.Context, series, period string, at time.Time, c
 		if err != nil {
 			return 0, err
 		}
-		_, last := known.Bounds()
-		if before.closed || before.last >= last {
-			return 0, refusal(before, period, last)
+		if before.closed || before.last >= known.last {
+			return 0, refusal(before, known, period)
 		}
 		after := before
-		after.last += min(count, last-before.last)
+		after.last += min(count, known.last-before.last)
 		return before.last + 1, s.write(ctx, t, before, after, known, period)
 	})
 	return first, s.explain("take", series, err)
@@ -60,9 +59,8 @@ type counter struct {
 }
 
 // row reads the counter of a period by text.
-func (s *Store) row(ctx context.Context, t *tx, text string, series serial.Series, period string) (c counter, err error) {
-	first, _ := series.Bounds()
-	c.last = first - 1
+func (s *Store) row(ctx context.Context, t *tx, text string, series *validSeries, period string) (c counter, err error) {
+	c.last = series.first - 1
 	err = t.Each(ctx, func(scan func(...any) error) error {
 		c.found = true
 		return scan(&c.last, &c.closed)
@@ -71,7 +69,7 @@ func (s *Store) row(ctx context.Context, t *tx, text string, series serial.Serie
 }
 
 // write stores a counter that row has read.
-func (s *Store) write(ctx context.Context, t *tx, before, after counter, series serial.Series, period string) error {
+func (s *Store) write(ctx context.Context, t *tx, before, after counter, series *validSeries, period string) error {
 	closed := 0
 	if after.closed {
 		closed = 1
@@ -98,17 +96,17 @@ func notKept(n int64) error {
 }
 
 // refusal returns the error of a period that gives no number.
-func refusal(c counter, period string, last int64) error {
+func refusal(c counter, series *validSeries, period string) error {
 	if c.closed {
 		return fmt.Errorf("%w: period %q", serial.ErrPeriodClosed, period)
 	}
-	return fmt.Errorf("%w: period %q: want numbers up to %d", serial.ErrSeriesFull, period, last)
+	return fmt.Errorf("%w: period %q: want numbers up to %d", serial.ErrSeriesFull, period, series.last)
 }
 
 // raiseDate refuses a date before the last one of a chronological series, and makes it the last
 // one. It locks the row of the series until the transaction ends; without the lock, the earlier
 // of two dates could pass while the later one is not committed yet.
-func (s *Store) raiseDate(ctx context.Context, t *tx, series serial.Series, at time.Time) error {
+func (s *Store) raiseDate(ctx context.Context, t *tx, series *validSeries, at time.Time) error {
 	if !series.Chronological {
 		return nil
 	}

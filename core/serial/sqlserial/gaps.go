@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/snowkey/snowkey/core/internal/tables"
-	"github.com/snowkey/snowkey/core/serial"
 )
 
 // maxGaps is how many gaps Gaps lists.
@@ -70,8 +69,7 @@ func (s *Store) gaps(ctx context.Context, name, period string, numbers iter.Seq[
 	if err != nil {
 		return nil, err
 	}
-	first, _ := series.Bounds()
-	found := gaps{first: first, end: before, next: moved + 1}
+	found := gaps{first: series.first, end: before, next: moved + 1}
 	var many error
 	for n := range numbers {
 		if many = found.add(n); many != nil {
@@ -93,7 +91,7 @@ func (s *Store) gaps(ctx context.Context, name, period string, numbers iter.Seq[
 
 // lastOf returns the last number of a period that was given out, and the last one that was moved
 // in. Each is the first number less 1 if there is none.
-func (s *Store) lastOf(ctx context.Context, series serial.Series, period string) (last, moved int64, err error) {
+func (s *Store) lastOf(ctx context.Context, series *validSeries, period string) (last, moved int64, err error) {
 	type both struct{ last, moved int64 }
 	found, err := tables.Do(ctx, s.db, func(t *tx) (both, error) {
 		c, err := s.row(ctx, t, t.Text.last, series, period)
@@ -101,8 +99,7 @@ func (s *Store) lastOf(ctx context.Context, series serial.Series, period string)
 			return both{}, err
 		}
 		events, err := s.events(ctx, t, series.Name, period)
-		first, _ := series.Bounds()
-		return both{c.last, movedIn(events, first)}, err
+		return both{c.last, movedIn(events, series.first)}, err
 	})
 	return found.last, found.moved, err
 }

@@ -43,26 +43,21 @@ type Tx interface {
 // [*core.ValueError]. [sqlstore.ErrOtherSchema] means that two schemas have the tables, between which
 // the transaction does not choose; call Define or Lookup before.
 func (s *Store) NextIn(ctx context.Context, tx Tx, series serial.Series, at time.Time) (serial.Number, error) {
-	if err := series.Validate(); err != nil {
+	of, err := s.validate(series)
+	if err != nil {
 		return serial.Number{}, err
 	}
 	// lib/pq waits for ever. The caller, whose transaction it is, waits for its end in any case,
 	// so a limit to the number of calls that hang would gain nothing.
-	n, err := wait.Call(ctx, &wait.Calls{Max: 1}, func() (int64, error) { return s.nextIn(ctx, tx, series, at) }, nil)
+	n, err := wait.Call(ctx, &wait.Calls{Max: 1}, func() (int64, error) { return s.nextIn(ctx, tx, of, at) }, nil)
 	if err != nil {
 		return serial.Number{}, s.explain("next", series.Name, s.db.Explain(err))
 	}
 	return series.Number(at, n)
 }
 
-func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time.Time) (int64, error) {
-	// Of the types that have these methods, those that can be committed are transactions. This
-	// package imports neither sqlx nor GORM.
-	_, ok := tx.(interface {
-		Commit() error
-		Rollback() error
-	})
-	if v := reflect.ValueOf(tx); !ok || v.Kind() == reflect.Pointer && v.IsNil() {
+func (s *Store) nextIn(ctx context.Context, tx Tx, series *validSeries, at time.Time) (int64, error) {
+	if !isTransaction(tx) {
 		return 0, fmt.Errorf("%w: %T", serial.ErrNotInTransaction, tx)
 	}
 	period, err := series.PeriodOf(at)
@@ -73,44 +68,68 @@ func (s *Store) nextIn(ctx context.Context, tx Tx, series serial.Series, at time
 	if err != nil {
 		return 0, err
 	}
-	definition := series.Definition()
-	if found, ok := s.known.Load(series.Name); !ok || found.(known).definition != definition {
-		text := t.Text.definition
-		if s.db.Dialect == dialect.MySQL {
-			if err := t.RefuseDolt(ctx); err != nil {
-				return 0, err
-			}
-			text = t.Text.lock // next locks the row, and a shared lock before that may deadlock
-		}
-		if err := s.verify(ctx, t, text, series); err != nil {
-			return 0, err
-		}
-		s.known.Store(series.Name, known{series, definition})
+	if err := s.verifyFirst(ctx, t, series); err != nil {
+		return 0, err
 	}
 	if err := s.raiseDate(ctx, t, series, at); err != nil {
 		return 0, err
 	}
-	first, last := series.Bounds()
-	n, err := s.increment(ctx, t, period, series.Name, first, last)
+	n, err := s.increment(ctx, t, series, period)
 	if err != nil || n > 0 {
 		return n, err
 	}
+	return 0, s.noNumber(ctx, t, series, period)
+}
+
+// isTransaction reports whether tx is a transaction. Of the types that have its methods, those are
+// transactions that can be committed; this package imports neither sqlx nor GORM.
+func isTransaction(tx Tx) bool {
+	_, ok := tx.(interface {
+		Commit() error
+		Rollback() error
+	})
+	v := reflect.ValueOf(tx)
+	return ok && (v.Kind() != reflect.Pointer || !v.IsNil())
+}
+
+// verifyFirst verifies the definition of a series that this Store has not verified before.
+func (s *Store) verifyFirst(ctx context.Context, t *tx, series *validSeries) error {
+	if s.knows(series) {
+		return nil
+	}
+	text := t.Text.definition
+	if s.db.Dialect == dialect.MySQL {
+		if err := t.RefuseDolt(ctx); err != nil {
+			return err
+		}
+		text = t.Text.lock // next locks the row, and a shared lock before that may deadlock
+	}
+	if err := s.verify(ctx, t, text, series); err != nil {
+		return err
+	}
+	s.known.Store(series.Name, series)
+	return nil
+}
+
+// noNumber returns why a period gives no number.
+func (s *Store) noNumber(ctx context.Context, t *tx, series *validSeries, period string) error {
 	if err := s.hold(ctx, t, series); err != nil {
-		return 0, err // the row was deleted, which MySQL needs
+		return err // the row was deleted, which MySQL needs
 	}
 	c, err := s.row(ctx, t, t.Text.look, series, period)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return 0, refusal(c, period, last)
+	return refusal(c, series, period)
 }
 
 // increment takes a number and returns it, or 0 if the period gives none.
-func (s *Store) increment(ctx context.Context, t *tx, period, name string, first, last int64) (int64, error) {
+func (s *Store) increment(ctx context.Context, t *tx, series *validSeries, period string) (int64, error) {
+	args := []any{period, series.first, series.Name, series.last}
 	if s.db.Dialect != dialect.MySQL {
-		return s.number(ctx, t, t.Text.next, period, first, name, last)
+		return s.number(ctx, t, t.Text.next, args...)
 	}
-	result, err := t.Exec(ctx, t.Text.next, period, first, name, last)
+	result, err := t.Exec(ctx, t.Text.next, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +141,7 @@ func (s *Store) increment(ctx context.Context, t *tx, period, name string, first
 	// the driver asks for rows that were found, mean an unchanged row: the column is too small for
 	// n, which the next caller would get again.
 	rows, err := result.RowsAffected()
-	if err == nil && (rows == 0 || rows == 1 && n != first) {
+	if err == nil && (rows == 0 || rows == 1 && n != series.first) {
 		return 0, notKept(n)
 	}
 	return n, err

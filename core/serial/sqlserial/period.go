@@ -27,17 +27,16 @@ func (s *Store) MoveIn(ctx context.Context, series, period string, last int64) e
 	if err != nil {
 		return s.explain("move in", series, err)
 	}
-	first, greatest := known.Bounds()
-	if last < 0 || last > greatest {
-		return s.explain("move in", series, invalid("last", strconv.FormatInt(last, 10), fmt.Sprintf("0 to %d", greatest)))
+	if err := known.validateLast(last); err != nil {
+		return s.explain("move in", series, err)
 	}
 	return s.changePeriod(ctx, "move in", known, period, "", func(c counter, events []Event) (counter, What, error) {
-		moved := movedIn(events, first)
+		moved := movedIn(events, known.first)
 		switch {
 		case last <= moved:
 			return c, 0, nil
 		case c.closed:
-			return c, 0, refusal(c, period, greatest)
+			return c, 0, refusal(c, known, period)
 		case c.last > moved:
 			return c, 0, fmt.Errorf("%w: period %q: it has given %d to %d; want MoveIn before the first of them", serial.ErrCounted, period, moved+1, c.last)
 		}
@@ -58,9 +57,8 @@ func (s *Store) Raise(ctx context.Context, series, period string, last int64, re
 	if err == nil {
 		err = validateReason(reason)
 	}
-	_, greatest := known.Bounds()
-	if err == nil && (last < 0 || last > greatest) {
-		err = invalid("last", strconv.FormatInt(last, 10), fmt.Sprintf("0 to %d", greatest))
+	if err == nil {
+		err = known.validateLast(last)
 	}
 	if err != nil {
 		return s.explain("raise", series, err)
@@ -70,7 +68,7 @@ func (s *Store) Raise(ctx context.Context, series, period string, last int64, re
 		case last <= c.last:
 			return c, 0, nil
 		case c.closed:
-			return c, 0, refusal(c, period, greatest)
+			return c, 0, refusal(c, known, period)
 		}
 		c.last = last
 		return c, Raised, nil
@@ -118,7 +116,7 @@ func (s *Store) ReopenPeriod(ctx context.Context, series string, at time.Time, r
 
 // changePeriod replaces the counter of a period by the result of f, and adds an event. A What of 0
 // changes nothing. f may run several times.
-func (s *Store) changePeriod(ctx context.Context, operation string, series serial.Series, period, reason string, f func(counter, []Event) (counter, What, error)) error {
+func (s *Store) changePeriod(ctx context.Context, operation string, series *validSeries, period, reason string, f func(counter, []Event) (counter, What, error)) error {
 	_, err := tables.Do(ctx, s.db, func(t *tx) (done struct{}, err error) {
 		// The series before the counter, as NextIn locks them.
 		if err := s.hold(ctx, t, series); err != nil {
@@ -137,7 +135,7 @@ func (s *Store) changePeriod(ctx context.Context, operation string, series seria
 			return done, err
 		}
 		if what == MovedIn && series.Chronological {
-			if begin := begin(series, period); begin > 0 { // no earlier date is accepted from now on
+			if begin := begin(series.Series, period); begin > 0 { // no earlier date is accepted from now on
 				if _, err := s.number(ctx, t, t.Text.date, begin, series.Name); err != nil {
 					return done, err
 				}
@@ -168,7 +166,7 @@ func begin(s serial.Series, period string) int64 {
 }
 
 // definedPeriod returns the series of this name, unless it has no such period.
-func (s *Store) definedPeriod(name, period string) (serial.Series, error) {
+func (s *Store) definedPeriod(name, period string) (*validSeries, error) {
 	series, err := s.defined(name)
 	if err == nil {
 		err = series.ValidatePeriod(period)
@@ -177,13 +175,21 @@ func (s *Store) definedPeriod(name, period string) (serial.Series, error) {
 }
 
 // periodOf returns the series of this name and its period of a moment.
-func (s *Store) periodOf(name string, at time.Time) (serial.Series, string, error) {
+func (s *Store) periodOf(name string, at time.Time) (*validSeries, string, error) {
 	series, err := s.defined(name)
 	if err != nil {
 		return series, "", err
 	}
 	period, err := series.PeriodOf(at)
 	return series, period, err
+}
+
+// validateLast returns an error for a last number that no period can have.
+func (s *validSeries) validateLast(last int64) error {
+	if last < 0 || last > s.last {
+		return invalid("last", strconv.FormatInt(last, 10), fmt.Sprintf("0 to %d", s.last))
+	}
+	return nil
 }
 
 func validateReason(reason string) error {

@@ -29,7 +29,7 @@ func TestAPeriodBeginsWithItsFirstDate(t *testing.T) {
 		}
 	}
 	s := new(Store)
-	s.known.Store("x", known{series: april})
+	s.known.Store("x", &validSeries{Series: april})
 	if _, err := s.definedPeriod("x", "202613"); !errors.As(err, new(*core.ValueError)) {
 		t.Errorf("definedPeriod of no period = %v; want a ValueError", err)
 	}

@@ -24,7 +24,7 @@ const DefaultTable = "snowkey_counters"
 // Store has defined.
 type Store struct {
 	db     *tables.DB[texts]
-	known  sync.Map // name to known: the series whose definition equals the stored one
+	known  sync.Map // name to *validSeries, whose definition equals the stored one
 	warned sync.Map // name to true: the warning that its definition has changed was logged
 }
 
