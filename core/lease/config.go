@@ -219,49 +219,6 @@ func (c *Config) resolveLayout() error {
 	return nil
 }
 
-func (c *Config) resolveRegion() error {
-	r := c.Region
-	if r == nil {
-		return nil
-	}
-	_, lists := r.Store.(leasestore.Lister)
-	named := (leasestore.Space{Namespace: r.Name, Workers: 1}).Validate() == nil && len(r.Name) <= maxRegion
-	last := int64(1)<<c.Layout.DatacenterBits - 1
-	switch {
-	case !named:
-		return invalid("Config.Region.Name", fmt.Sprintf("%.64q", r.Name), fmt.Sprintf("1..%d of the characters a-z A-Z 0-9 . _ -", maxRegion))
-	case r.Store == nil:
-		return invalid("Config.Region.Store", "nil", "the store that all regions reach")
-	case !lists:
-		return invalid("Config.Region.Store", fmt.Sprintf("a %T", r.Store), "a store with a method Rows")
-	case r.Store.LosesWrites():
-		return invalid("Config.Region.Store", fmt.Sprintf("a %T", r.Store), "a store that does not lose writes: two regions would have one number")
-	case c.Datacenter != 0:
-		return invalid("Config.Datacenter", strconv.FormatInt(c.Datacenter, 10), "0 with Config.Region, whose Datacenters restricts the numbers")
-	case c.Layout.DatacenterBits < 1 || c.Layout.DatacenterBits > maxWorkerBits:
-		return invalid("Config.Layout.DatacenterBits", strconv.Itoa(c.Layout.DatacenterBits), fmt.Sprintf("1..%d with Config.Region", maxWorkerBits))
-	case len(c.Namespace)+len(regionsSuffix) > maxNamespace:
-		return invalid("Config.Namespace", strconv.Quote(c.Namespace), fmt.Sprintf("at most %d characters with Config.Region", maxNamespace-len(regionsSuffix)))
-	case r.Datacenters != nil && len(r.Datacenters) == 0:
-		return invalid("Config.Region.Datacenters", "empty", "at least one datacenter number, or nil for all")
-	}
-	for i, n := range r.Datacenters {
-		if err := inRange(fmt.Sprintf("Config.Region.Datacenters[%d]", i), n, 0, last, ""); err != nil {
-			return err
-		}
-	}
-	c.Region = &Region{r.Name, r.Store, slices.Clone(r.Datacenters)}
-	return nil
-}
-
-// withoutRegion returns an error if c has a region.
-func (c *Config) withoutRegion() error {
-	if c.Region == nil {
-		return nil
-	}
-	return invalid("Config.Region", strconv.Quote(c.Region.Name), "none, but the number in Config.Datacenter")
-}
-
 func (c *Config) resolveWorkers() error {
 	if c.Workers != nil && len(c.Workers) == 0 {
 		return invalid("Config.Workers", "empty", "at least one worker number, or nil for all")

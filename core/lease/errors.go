@@ -31,9 +31,6 @@ var (
 	// ErrAhead is matched by every [*AheadError].
 	ErrAhead = errors.New("lease: the clock is too far behind the IDs")
 
-	// ErrRegion is matched by every [*RegionError].
-	ErrRegion = errors.New("lease: no datacenter number for the region")
-
 	// ErrClosed is returned by core.New and by [Lease.Check] for a lease that is closed. It
 	// matches core.ErrClosed.
 	ErrClosed = fmt.Errorf("lease: the lease is %w", core.ErrClosed)
@@ -105,25 +102,3 @@ func (e *AheadError) Error() string {
 
 // Unwrap returns ErrAhead.
 func (e *AheadError) Unwrap() error { return ErrAhead }
-
-// A RegionError says why a region may not use the number that it has, or gets none. Acquire returns
-// it at once. It ends the leases of a process that runs, which tries again as after any loss.
-// "Regions" in docs/workers.md says what an operator does about it.
-type RegionError struct {
-	Region     string // Region.Name
-	Datacenter int64  // the number; -1: none
-	Problem    string
-}
-
-func (e *RegionError) Error() string {
-	if e.Datacenter < 0 {
-		return fmt.Sprintf("%v %q: %s", ErrRegion, e.Region, e.Problem)
-	}
-	return fmt.Sprintf("%v %q: number %d: %s", ErrRegion, e.Region, e.Datacenter, e.Problem)
-}
-
-// Unwrap returns ErrRegion.
-func (e *RegionError) Unwrap() error { return ErrRegion }
-
-// Is reports whether target is ErrPermanent.
-func (e *RegionError) Is(target error) bool { return target == ErrPermanent }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/core/lease/region"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -27,8 +28,8 @@ import (
 type Lease struct {
 	store  Store
 	config Config
-	region *regional // nil: none
-	begin  time.Time // monotonic time is counted from here
+	region *region.Keeper // nil: none
+	begin  time.Time      // monotonic time is counted from here
 
 	protocol *protocol     // belongs to Acquire, then to run, then to Close
 	logged   logged        // belongs with it
@@ -179,14 +180,7 @@ func (l *Lease) acquire(ctx context.Context) error {
 // run keeps the row until ctx ends. Acquire starts it, Close ends it.
 func (l *Lease) run(ctx context.Context) {
 	defer close(l.stopped)
-	if l.region != nil {
-		kept := make(chan struct{})
-		go func() {
-			defer close(kept)
-			l.region.keep(ctx)
-		}()
-		defer func() { <-kept }()
-	}
+	defer l.keepRegion(ctx)()
 	for ctx.Err() == nil {
 		a := l.next()
 		l.warnIfLow() // here, because a store that hangs may leave no time to wait between two requests

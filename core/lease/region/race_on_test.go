@@ -1,5 +1,5 @@
 //go:build race
 
-package lease
+package region
 
 const raceEnabled = true

@@ -1,4 +1,4 @@
-package lease
+package region
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/worlds"
 )
 
 // This searches every state that regions can reach within small bounds, as core/lease/model does
-// for the leases. It drives regional.next and regional.do, which decide and ask, and the functions
+// for the leases. It drives Keeper.next and Keeper.do, which decide and ask, and the functions
 // Apply of package leasestore, which change the rows.
 //
 // There are two regions: two processes in the first, one in the second. A request may be done long
@@ -88,7 +89,7 @@ type areaModel struct {
 	refusals bool // are no mistake
 
 	// Mistakes.
-	decide  func(r *regional, s sight, do regionStep, number int64, err error) (regionStep, int64, error)
+	decide  func(r *Keeper, s snapshot, do step, number int64, err error) (step, int64, error)
 	alter   func(r *areaRequest, p *areaProcess)
 	apply   func(q areaRequest, row *areaRow) // before a request is done
 	torn    bool                              // sees the home before the numbers
@@ -128,13 +129,13 @@ func (r areaRow) row(worker int64) leasestore.Row {
 	return leasestore.Row{Worker: worker, Epoch: int64(r.epoch), Owner: areaToken(r.owner), Nonce: areaToken(r.nonce), Until: areaUntil(r.until), Holder: areaNames[r.name]}
 }
 
-func (h areaHome) home() home {
-	return home{Row: h.row(0), number: int64(h.number), name: areaNames[h.name]}
+func (h areaHome) reservation() reservation {
+	return reservation{Row: h.row(0), number: int64(h.number), name: areaNames[h.name]}
 }
 
 // An areaAsked is a store that keeps what it is asked.
 type areaAsked struct {
-	Store
+	leasestore.Store
 	asked  *areaRequest
 	store  int8
 	unused int8
@@ -146,7 +147,7 @@ func (c *areaAsked) Claim(_ context.Context, q leasestore.Claim) (leasestore.Rep
 		c.asked.number = int8(q.Only[0])
 		c.asked.name = int8(slices.Index(areaNames, q.Holder))
 	} else {
-		h, err := homeOf(leasestore.Row{Owner: q.Owner, Holder: q.Holder}, modelNumbers)
+		h, err := reservationOf(leasestore.Row{Owner: q.Owner, Holder: q.Holder}, modelNumbers)
 		if err != nil {
 			panic(err)
 		}
@@ -279,8 +280,8 @@ func (m *areaModel) process(a *area, p int, yield func(next area)) {
 		}
 		h = now.home
 	}
-	s := sight{home: h.home()}
-	if !s.home.proposed() {
+	s := snapshot{home: h.reservation()}
+	if !s.home.pending() {
 		s.away = errors.New("cut off")
 		m.decided(a, p, s, who, yield)
 		s.away = nil
@@ -292,7 +293,7 @@ func (m *areaModel) process(a *area, p int, yield func(next area)) {
 }
 
 // decided lets process p do what follows from what it has seen.
-func (m *areaModel) decided(a *area, p int, s sight, who string, yield func(next area)) {
+func (m *areaModel) decided(a *area, p int, s snapshot, who string, yield func(next area)) {
 	k, now := regionOf(p), &a.processes[p]
 	var asked areaRequest
 	unused := a.unused()
@@ -300,7 +301,10 @@ func (m *areaModel) decided(a *area, p int, s sight, who string, yield func(next
 	if m.copies && !m.renamed {
 		region.Name = areaNames[1]
 	}
-	r := &regional{Region: region, own: &areaAsked{asked: &asked, store: k, unused: unused}, config: &Config{}, joined: now.uses != 0}
+	r := &Keeper{Region: region, joined: now.uses != 0, config: Config{
+		Own: &areaAsked{asked: &asked, store: k, unused: unused}, Now: time.Now,
+		Token: func() string { return "a fresh token" },
+	}}
 	r.leases.Datacenter = int64(now.uses - 1)
 	do, number, err := r.next(s)
 	if m.decide != nil {
@@ -566,7 +570,7 @@ func TestEachMistakeOfARegionIsFound(t *testing.T) {
 	}{
 		{"a number expires", "unique", few, func(m *areaModel) { m.expires = true }},
 		{"a number is remembered before the common store has it", "unique", start, func(m *areaModel) {
-			m.decide = func(r *regional, s sight, do regionStep, number int64, err error) (regionStep, int64, error) {
+			m.decide = func(r *Keeper, s snapshot, do step, number int64, err error) (step, int64, error) {
 				if do == take {
 					do = settled
 				}
@@ -574,15 +578,15 @@ func TestEachMistakeOfARegionIsFound(t *testing.T) {
 			}
 		}},
 		{"a claim without an answer is taken for done", "unique", start, func(m *areaModel) {
-			m.decide = func(r *regional, s sight, do regionStep, number int64, err error) (regionStep, int64, error) {
-				if do == withdraw {
+			m.decide = func(r *Keeper, s snapshot, do step, number int64, err error) (step, int64, error) {
+				if do == release {
 					do = markHome
 				}
 				return do, number, err
 			}
 		}},
 		{"whoever has the name has the number", "unique", start, func(m *areaModel) {
-			m.decide = func(_ *regional, s sight, do regionStep, number int64, err error) (regionStep, int64, error) {
+			m.decide = func(_ *Keeper, s snapshot, do step, number int64, err error) (step, int64, error) {
 				for _, row := range s.rows { // both regions have one name
 					if row.Owner != "" && s.away == nil {
 						return settled, row.Worker, nil
@@ -600,7 +604,7 @@ func TestEachMistakeOfARegionIsFound(t *testing.T) {
 		}},
 		{"the common store loses a number while another region starts", "unique", few, func(m *areaModel) { m.loses = true }},
 		{"no mark", "copies", copied, func(m *areaModel) {
-			m.decide = func(r *regional, s sight, do regionStep, number int64, err error) (regionStep, int64, error) {
+			m.decide = func(r *Keeper, s snapshot, do step, number int64, err error) (step, int64, error) {
 				if err != nil {
 					do, number, err = settled, s.home.number, nil
 				}
@@ -622,7 +626,7 @@ func TestEachMistakeOfARegionIsFound(t *testing.T) {
 			}
 		}},
 		{"a region's own store does not keep the name", "copies", renamed, func(m *areaModel) {
-			m.decide = func(r *regional, s sight, do regionStep, number int64, err error) (regionStep, int64, error) {
+			m.decide = func(r *Keeper, s snapshot, do step, number int64, err error) (step, int64, error) {
 				if err != nil && s.home.name != r.Name {
 					r.Name = s.home.name
 					return r.next(s)
@@ -639,7 +643,7 @@ func TestEachMistakeOfARegionIsFound(t *testing.T) {
 		}},
 		{"the home is not looked at again", "refused", strict, func(m *areaModel) { m.torn = true }},
 		{"a common store that went back is another's", "refused", loses, func(m *areaModel) {
-			m.decide = func(r *regional, s sight, do regionStep, number int64, err error) (regionStep, int64, error) {
+			m.decide = func(r *Keeper, s snapshot, do step, number int64, err error) (step, int64, error) {
 				if do == markNumber && s.rows[number].Until < s.home.Until-1 {
 					err = r.refused(number, "")
 				}
@@ -661,7 +665,7 @@ func TestEachMistakeOfARegionIsFound(t *testing.T) {
 
 // A claim waits while the region marks its number in a store that hangs, and not beyond its context.
 func TestAWaitForTheRegionEndsWithItsContext(t *testing.T) {
-	r := &regional{Region: &Region{Name: "a"}, busy: make(chan struct{}, 1)}
+	r := &Keeper{Region: &Region{Name: "a"}, busy: make(chan struct{}, 1)}
 	r.busy <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
