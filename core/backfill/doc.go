@@ -1,5 +1,5 @@
-// Package backfill makes keys for rows that exist: keys that bear the rows' own times, and sort as
-// the rows do.
+// Package backfill makes keys for rows that exist, from a [core.Layout] and the rows' own times, and
+// without a generator. The keys sort as the rows do.
 //
 //	past, err := backfill.New(backfill.Config{Worker: 1000}) // a number that lease.Retire has retired
 //	…

@@ -1,4 +1,5 @@
 // Package feed reads the rows of a table in the order of their keys, as they come, and misses none.
+// It needs the database and the [core.Layout] of the keys, and no generator.
 //
 //	orders, err := feed.New(feed.Config{DB: db, Dialect: feed.PostgreSQL, Table: "public.orders", Reader: "mail"})
 //	…

@@ -145,9 +145,9 @@ type fence interface {
 	begin(ctx context.Context, s session) (*sql.Tx, error)
 	// raise moves the fence up to a key, never down, and returns where it is.
 	raise(ctx context.Context, tx *sql.Tx, key types.Snowflake) (types.Snowflake, error)
-	// open is called after raise. It returns the names of transactions, among them all that are open and
-	// have not seen the fence where raise has left it, and false if some of them cannot be named.
-	open(ctx context.Context, s session) (names map[string]struct{}, all bool, err error)
+	// open is called after raise. It returns a superset of the open transactions that may not have seen
+	// the raised fence; ok is false if one has no name.
+	open(ctx context.Context, s session) (names map[string]struct{}, ok bool, err error)
 }
 
 // New returns a Feed. It sends nothing to the database. It returns a [*core.ValueError] for a value

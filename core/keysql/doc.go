@@ -1,5 +1,5 @@
-// Package keysql writes SQL expressions that take keys apart, for people who read tables
-// without Go: in psql, in a report, in a view.
+// Package keysql writes SQL that takes keys apart, by their [core.Layout] and without a generator,
+// for people who read tables without Go: in psql, in a report, in a view.
 //
 //	orders, err := keysql.New(keysql.PostgreSQL, core.Default(), "id")
 //	…

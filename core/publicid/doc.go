@@ -1,6 +1,7 @@
-// Package publicid writes keys as texts that may be shown. Anybody can read from the key of an order
-// when it was made, and from two of them how much a shop sells. The public form of a key tells
-// neither, and is refused if somebody copies it wrongly:
+// Package publicid writes keys as texts that may be shown. It needs a secret, and neither a layout nor
+// a generator. Anybody can read from the key of an order when it was made, and from two of them how
+// much a shop sells. The public form of a key tells neither, and is refused if somebody copies it
+// wrongly:
 //
 //	orders, err := publicid.New(publicid.Config{Prefix: "order", Keys: keys})
 //	…

@@ -1,4 +1,5 @@
-// Package serial writes serial numbers that people read. There are two kinds.
+// Package serial writes serial numbers that people read, from a [core.Layout] or a table, and without
+// a generator. There are two kinds.
 //
 // A [Codec] writes a Snowflake as a prefix, the date, the time, and the remaining parts that
 // distinguish two keys. Nothing is stored.

@@ -1,5 +1,5 @@
-// Package shard says in which of several databases a row is, by its key, and reads them as one. The
-// keys have a [core.Layout] with ShardBits.
+// Package shard says in which of several databases a row is, by its key, and reads them as one. It
+// needs the [core.Layout] of the keys, which has ShardBits, and no generator.
 //
 //	databases, err := shard.Spread(layout, a, b, c, d) // 256 shards, 64 in each *sql.DB
 //	…

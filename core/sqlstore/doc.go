@@ -1,5 +1,5 @@
-// Package sqlstore has what the stores of leases, segments and serials in a SQL database share:
-// their configuration, the dialects, and the errors of the database.
+// Package sqlstore has the configuration and the errors of SQL stores: packages sqllease, sqlsegment
+// and sqlserial, which keep leases, segments and serials in a SQL database. It is no store itself.
 //
 //	config := sqlstore.Config{Dialect: sqlstore.PostgreSQL}
 //	leases, err := sqllease.New(db, config)
