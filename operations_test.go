@@ -1,6 +1,7 @@
 package snowkey_test
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,6 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/types"
 )
 
 // docs/errors.md and docs/logs.md list what an operator can meet. The lists here come from the
@@ -55,6 +62,33 @@ func TestOperatorsFindEveryErrorAndLogLineOnTheirPages(t *testing.T) {
 	}
 	if len(met) < 80 {
 		t.Errorf("%d errors and log lines are in the source; want more, or the search has missed some", len(met))
+	}
+}
+
+// A caller that handles a closed generator handles all that can be closed, by one name, and an
+// operator reads which of them it is.
+func TestErrorsAfterCloseMatchOneErrorAndSayWhatIsClosed(t *testing.T) {
+	page, err := os.ReadFile(filepath.FromSlash("docs/errors.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gen, err := core.New(core.Config{Worker: core.StaticWorker(1023)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gen.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, closed := gen.Next(t.Context())
+	for name, err := range map[string]error{
+		"core.ErrClosed": closed, "lease.ErrClosed": lease.ErrClosed, "segment.ErrClosed": segment.ErrClosed, "serial.ErrClosed": serial.ErrClosed,
+	} {
+		if !errors.Is(err, types.ErrClosed) || !errors.Is(err, core.ErrClosed) {
+			t.Errorf("%s, %q, does not match types.ErrClosed", name, err)
+		}
+		if row := "| `" + err.Error() + "` | `" + name + "` |"; !strings.Contains(string(page), row) {
+			t.Errorf("docs/errors.md has no row %s", row)
+		}
 	}
 }
 
