@@ -17,7 +17,7 @@ import (
 // innoDB keeps the fence in a row, which the trigger reads without a lock, as of the snapshot of its
 // transaction.
 //
-// A transaction is in innodb_trx before it has a snapshot, and until its rows are visible. So one that
+// A transaction is in innodb_trx before it has a snapshot, and until its rows are visible, so one that
 // reads the old value is in a list that is made after the fence was raised. When all of that list are
 // gone, a writer that comes later reads the new value.
 type innoDB struct{ names }

@@ -40,7 +40,7 @@
 //	customers.csv:2: the row is in the database already (UNIQUE constraint failed: customers.code)
 //
 // A second load of the same folder ends with the second error and changes nothing.
-// Made-up rows get numbers above those in the database. So a second run without
+// Made-up rows get numbers above those in the database, so a second run without
 // -data adds more of them.
 //
 // Ctrl-C ends a load like a bad row does, with exit code 130. A process that is

@@ -37,7 +37,7 @@ func makeFolder(ctx context.Context, lines int, lastOrder, lastProduct int64) (f
 	}()
 	orders := (lines + linesPerOrder - 1) / linesPerOrder
 	customers := (lines + linesPerCustomer - 1) / linesPerCustomer
-	// A load has no more customers than orders. So codes that count from the last
+	// A load has no more customers than orders, so codes that count from the last
 	// order number are new as well.
 	code := func(i int) string { return fmt.Sprintf("C%06d", lastOrder+int64(i)) }
 	first := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)

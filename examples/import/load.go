@@ -57,8 +57,8 @@ func (l *loader) load(ctx context.Context, db *sqlx.DB) (steps []step, err error
 	defer l.bar.clear()
 	var written time.Time
 	err = sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
-		// InTx runs this function again if the database was busy, after a rollback.
-		// So it keeps nothing from one run to the next: it opens the files anew,
+		// InTx runs this function again if the database was busy, after a rollback,
+		// so it keeps nothing from one run to the next: it opens the files anew,
 		// starts with empty maps, and gives the rows new keys.
 		var err error
 		steps, err = l.fill(ctx, tx, total)

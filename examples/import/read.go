@@ -68,7 +68,7 @@ func size(files fs.FS) (total int64, err error) {
 // chunks reads one file, after those that it refers to. It ends at the first row that is
 // wrong, with the error.
 //
-// Every row gets its key here, before any SQL. So the reader can run ahead of the
+// Every row gets its key here, before any SQL, so the reader can run ahead of the
 // database: it gives an order line the key of an order that is not inserted yet.
 func chunks[R any](ctx context.Context, r *reader, t table[R]) iter.Seq2[chunk[R], error] {
 	return func(yield func(chunk[R], error) bool) {

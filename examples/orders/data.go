@@ -55,7 +55,7 @@ func openData(folder string) (*dataset, error) {
 }
 
 // readData reads the files one after the other, each after those that it refers
-// to. So every mistake in them is found before anything is written.
+// to, and finds every mistake in them before anything is written.
 func readData(source string, files fs.FS) (*dataset, error) {
 	d := &dataset{
 		source:     source,

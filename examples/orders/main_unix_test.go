@@ -18,8 +18,8 @@ import (
 
 func TestCtrlCEndsTheProgramInPlainWordsWithExitCode130(t *testing.T) {
 	t.Parallel()
-	// The products come through a named pipe. Opening it waits for the program to
-	// open it too. So the signal comes before the first of many orders.
+	// The products come through a named pipe, which opens when the program opens it
+	// too, so the signal comes before the first of many orders.
 	files := sampleFiles(t)
 	delete(files, csvload.ProductsFile)
 	orders, details := &strings.Builder{}, &strings.Builder{}

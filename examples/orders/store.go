@@ -39,7 +39,7 @@ type writer struct {
 
 // begin writes all customers and all products.
 func (w *writer) begin(ctx context.Context, d *dataset) error {
-	// The key of the import is known before its row is written. So the other rows
+	// The key of the import is known before its row is written, so the other rows
 	// can refer to it. Keys that are zero are set by the plugin or the helper.
 	id, err := w.keys.Next(ctx)
 	if err != nil {

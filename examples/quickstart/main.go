@@ -105,7 +105,7 @@ func run(ctx context.Context, file string) (err error) {
 	fmt.Printf("key %d: made %s, worker %d, sequence %d\n",
 		second.ID, parts.Time.Format(time.RFC3339Nano), parts.Worker, parts.Sequence)
 
-	// So the primary key serves as an index of time.
+	// The primary key serves as an index of time.
 	var recent []Order
 	err = xdb.SelectContext(ctx, &recent, "SELECT id, number FROM orders WHERE id >= ? ORDER BY id",
 		gen.Min(time.Now().Add(-time.Minute)))

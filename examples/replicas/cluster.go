@@ -207,8 +207,8 @@ func (c *cluster) kill(p *process) error {
 // pause stops p.
 //
 // On SQLite, a process that is stopped within a transaction keeps the file locked
-// until it goes on. Everybody would wait for it, and it would show nothing about
-// leases. So p is stopped at another moment then.
+// until it goes on. All others would wait for it, which shows nothing about leases,
+// so p is stopped at another moment then.
 func (c *cluster) pause(ctx context.Context, p *process) error {
 	for range 50 {
 		if err := pause(p.cmd.Process); err != nil {

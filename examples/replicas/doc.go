@@ -19,7 +19,7 @@
 //   - "reserved" is how far ahead of the clock the lease has reserved time. It
 //     falls, and rises to the window (-window) with each renewal, of which there
 //     are four per window. IDs are never ahead of it.
-//   - The killed replica could not give its worker number back. So its number is
+//   - The killed replica could not give its worker number back, which is therefore
 //     reserved until the window is over, and the restarted one gets another.
 //   - The stopped replica does not know that time passes. When its reservation is
 //     over, a new replica takes its number over: look at the epoch, which rises.
@@ -52,8 +52,8 @@
 //     no two reservations of a worker number overlap.
 //
 // The database takes part: the ID is the primary key, and a replica whose insert
-// fails ends the run with exit code 1. So the IDs of earlier runs, in a file that
-// -db names, are not repeated either. Bad flags are exit code 2.
+// fails ends the run with exit code 1. That holds for IDs of earlier runs too, in a
+// file that -db names. Bad flags are exit code 2.
 //
 // Ctrl-C ends the run early: the replicas end in order, what they wrote is
 // checked, and the exit code is 130. No process is left behind: a replica ends when

@@ -63,9 +63,9 @@ func (r *reporter) send(line report) error {
 	return r.out.Encode(line)
 }
 
-// A journal is a lease.Store that tells the parent of every reservation, before
-// the first ID is made under it. So the parent knows of all of them in the end,
-// whenever a replica was killed. A program of your own has no need of this; it
+// A journal is a lease.Store that tells the parent of every reservation before
+// the first ID is made under it, so that the parent knows of all of them in the
+// end, whenever a replica was killed. A program of your own has no need of this; it
 // hands the sqllease.Store to lease.Acquire.
 type journal struct {
 	lease.Store

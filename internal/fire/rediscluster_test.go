@@ -337,8 +337,8 @@ func TestSlotThatMovesRepeatsNoID(t *testing.T) {
 // that it is alone.
 const nodeTimeout = 4 * time.Second
 
-// A new primary is alone, too, and would refuse the claims that repeat IDs. So without the
-// guard it takes writes then, and replicas are promoted in haste.
+// A new primary is alone, too, and would refuse the claims that repeat IDs. Without the guard
+// it therefore takes writes then, and replicas are promoted in haste.
 func TestClusterFailoverRepeatsNoID(t *testing.T) {
 	Nightly(t)
 	light := func(hasty bool, settings ...string) func(t *testing.T) Fire {

@@ -176,7 +176,7 @@ func hostsOf(nodes ...*redisNode) (hosts []*Host) {
 // After cutBefore that is all that anybody knows of the namespace. Each row is then free at
 // the new primary at once, while half of the holders use theirs to the end of the window. A
 // replica that has the rows, as old as they are, lets others wait until most of that is
-// over. So it takes a new namespace to find a guard that is short by its window.
+// over, so only a new namespace finds a guard that is short by its window.
 func (s *sentinelSet) loses(ctx context.Context, strike int) error {
 	const key = "witness"
 	old, err := s.newborn, error(nil)

@@ -285,8 +285,8 @@ func (e *ensemble) failures(ctx context.Context, strike int) error {
 	return nil
 }
 
-// replace gives a server an empty disk. Until it has copied what the others have, it must
-// not vote without both of them. So it is started when they serve.
+// replace gives a server an empty disk, and starts it when the others serve, because it must
+// not vote without both of them until it has copied what they have.
 func (e *ensemble) replace(ctx context.Context, s *zooKeeper, others []*zooKeeper) error {
 	ctx = context.WithoutCancel(ctx) // the test reads the rows at the end
 	s.Kill()

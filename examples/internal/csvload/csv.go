@@ -177,7 +177,7 @@ func (f *File) Offset() int64 { return f.reader.InputOffset() }
 
 // mend joins the parts of an address with an unquoted comma, such as
 // "Rua do Paço, 67" without the quotes. Northwind has two hundred such rows. A
-// CSV writer puts no space after a comma, but people do. So a field that begins
+// CSV writer puts no space after a comma, but people do, so a field that begins
 // with a space belongs to the one before it.
 //
 // It mends rows of every width. A row with a torn address that has also lost a

@@ -32,9 +32,9 @@ func OpenDatabase(ctx context.Context, path string, settings url.Values) (*sql.D
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	// One connection, because the programs do one thing at a time. So no
-	// transaction waits for another of ours. And ":memory:", which is one
-	// database per connection, is one database.
+	// One connection, because the programs do one thing at a time. No transaction
+	// waits for another of ours, and ":memory:", which is one database per
+	// connection, is one database.
 	db.SetMaxOpenConns(1)
 	if err := db.PingContext(ctx); err != nil { // sql.Open does not touch the file
 		return nil, fmt.Errorf("opening %s: %w", path, errors.Join(err, db.Close()))
