@@ -27,9 +27,14 @@
 //
 // [Finding.Fix] says in words what to do, and [Finding.SQL] has the statements where the
 // database can alter a table in place. They convert every value to the key that it stands
-// for, or fail before anything has changed. Foreign keys, NOT NULL, defaults and comments
-// stay. Read the statements, and try them on a copy. SQLite cannot alter a column, so there a
-// finding describes, for the table at hand, the steps of SQLite's documentation.
+// for, or fail before anything has changed: if a value might not be a key, they begin with a
+// SELECT that fails on it. Foreign keys, NOT NULL, defaults and comments stay. Read the
+// statements, and try them on a copy. SQLite cannot alter a column, so there a finding describes,
+// for the table at hand, the steps of SQLite's documentation.
+//
+// Other findings without statements are values without one meaning as keys, such as UUIDs, bytes,
+// JSON and rounded floats; columns of views and foreign tables, generated columns, and one that
+// partitions its table; and on PostgreSQL columns that views or triggers read.
 //
 // # Under which conditions
 //
@@ -38,7 +43,8 @@
 //   - All models that share relations are given to one call, because a has-many child is
 //     checked with the model that declares the relation.
 //   - The statements of one finding run on one connection, in order, up to the first error,
-//     while no program writes to the tables. Then call Check again.
+//     while no program writes to the tables. On MySQL, after an error past a DROP, mend what the
+//     error says, then run that statement and the rest. Then call Check again.
 //   - On MySQL, foreign keys of tables in other databases than the models' are not looked up.
 //     MySQL then refuses the change with error 1833.
 //
