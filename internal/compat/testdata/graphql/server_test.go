@@ -13,8 +13,8 @@ import (
 	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/99designs/gqlgen/graphql/handler/transport"
 
-	"github.com/snowkey/snowkey/internal/compat/graphql"
-	"github.com/snowkey/snowkey/internal/compat/graphql/generated"
+	graphql "github.com/snowkey/snowkey/internal/compat/shop"
+	"github.com/snowkey/snowkey/internal/compat/shop/generated"
 	"github.com/snowkey/snowkey/types"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/snowkey/snowkey/internal/compat/openapi/generated"
+	"github.com/snowkey/snowkey/internal/compat/shop/generated"
 	"github.com/snowkey/snowkey/internal/node"
 )
 
