@@ -16,7 +16,7 @@ lint: # and what is quick beside it
 	.ci/run shell gofmt tidy lint
 
 bench: # one round of the generator's benchmarks, into bench.out
-	go run ./internal/bench -rounds 1 -out $(CURDIR)/bench.out generator
+	go run ./internal/proof/lab/bench -rounds 1 -out $(CURDIR)/bench.out generator
 
 ci: # the gate
 	.ci/run

@@ -3,7 +3,7 @@ package gormplugin_test
 import (
 	"testing"
 
-	"github.com/snowkey/snowkey/internal/conformance/gormcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/gormcases"
 )
 
 func TestPluginOnSQLite(t *testing.T) { gormcases.Run(t, gormcases.SQLite()) }

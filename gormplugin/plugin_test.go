@@ -19,7 +19,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/gormplugin"
-	"github.com/snowkey/snowkey/internal/conformance/gormcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/gormcases"
 	"github.com/snowkey/snowkey/types"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/coretest"
-	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/mattn/go-sqlite3"
-	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
-	"github.com/snowkey/snowkey/internal/conformance/sqlxcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )

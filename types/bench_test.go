@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/internal/conformance/jsoncases"
+	"github.com/snowkey/snowkey/internal/proof/cases/jsoncases"
 	"github.com/snowkey/snowkey/types"
 )
 

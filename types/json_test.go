@@ -7,7 +7,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/snowkey/snowkey/internal/conformance/jsoncases"
+	"github.com/snowkey/snowkey/internal/proof/cases/jsoncases"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -42,7 +42,7 @@ func decodeJSON(useNumber bool) func([]byte, any) error {
 	}
 }
 
-// internal/compat runs the same cases with the engines of others.
+// internal/proof/lab/compat runs the same cases with the engines of others.
 func TestJSON(t *testing.T) {
 	for _, e := range codecs() {
 		jsoncases.Run(t, e)

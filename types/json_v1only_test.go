@@ -2,6 +2,6 @@
 
 package types_test
 
-import "github.com/snowkey/snowkey/internal/conformance/jsoncases"
+import "github.com/snowkey/snowkey/internal/proof/cases/jsoncases"
 
 func codecs() []jsoncases.Engine { return jsonV1() }

@@ -9,7 +9,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/snowkey/snowkey/internal/conformance/jsoncases"
+	"github.com/snowkey/snowkey/internal/proof/cases/jsoncases"
 	"github.com/snowkey/snowkey/types"
 )
 

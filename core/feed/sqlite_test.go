@@ -12,7 +12,7 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/snowkey/snowkey/core/feed"
-	"github.com/snowkey/snowkey/internal/conformance/feedcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/feedcases"
 )
 
 // shortSpan is for the edit loop, which has the usual journal mode alone.

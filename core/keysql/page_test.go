@@ -8,7 +8,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
-	"github.com/snowkey/snowkey/internal/conformance/keysqlcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/keysqlcases"
 )
 
 // The cases run these statements on each database.

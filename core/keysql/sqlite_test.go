@@ -9,7 +9,7 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/snowkey/snowkey/core/keysql"
-	"github.com/snowkey/snowkey/internal/conformance/keysqlcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/keysqlcases"
 )
 
 func TestExpressionsAreRightOnSQLite(t *testing.T) {

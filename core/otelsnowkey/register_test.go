@@ -13,7 +13,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 )
 
-// What the metrics show is tested in internal/monitoring, where the SDK is.
+// What the metrics show is tested in internal/proof/lab/monitoring, where the SDK is.
 
 func TestRegisterRefusesWhatItCannotObserve(t *testing.T) {
 	provider := noop.NewMeterProvider()

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/publicid"
-	"github.com/snowkey/snowkey/internal/node"
+	"github.com/snowkey/snowkey/internal/proof/servers/node"
 	"github.com/snowkey/snowkey/types"
 )
 

@@ -11,7 +11,7 @@ import (
 )
 
 // The numbers continue those of the scenarios of package lease. 46 and 47 also run on databases, in
-// sqlsegment and in internal/conformance/servers.
+// sqlsegment and in internal/proof/servers/suites.
 func TestNoScenarioBreaksThePromise(t *testing.T) {
 	bubble(t, "46 commit of a segment unknown", func(t *testing.T) {
 		store := &lossy{faulty: newStore(t, 1, 10), lose: 3}

@@ -18,7 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // With the role set the test binary is the program itself. The program starts

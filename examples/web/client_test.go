@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/internal/node"
+	"github.com/snowkey/snowkey/internal/proof/servers/node"
 	"github.com/snowkey/snowkey/types"
 )
 

@@ -3,7 +3,7 @@ package schemacheck_test
 import (
 	"testing"
 
-	"github.com/snowkey/snowkey/internal/conformance/gormcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/gormcases"
 )
 
 func TestCheckOnSQLite(t *testing.T) { gormcases.RunChecks(t, gormcases.SQLite()) }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/coretest"
-	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/sqlxhelper/pgxcopy"
 	"github.com/snowkey/snowkey/types"

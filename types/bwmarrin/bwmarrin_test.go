@@ -21,7 +21,7 @@ func spell(n *big.Int) string {
 	return strings.Map(func(r rune) rune { return rune(alphabet[strings.IndexRune(bigDigits, r)]) }, n.Text(58))
 }
 
-// internal/compat compares many more keys with what the library itself writes.
+// internal/proof/lab/compat compares many more keys with what the library itself writes.
 func TestTextsOfKnownKeysAreRead(t *testing.T) {
 	for _, c := range []struct {
 		id             types.Snowflake

@@ -14,7 +14,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
-	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {

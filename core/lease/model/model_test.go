@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/snowkey/snowkey/core/internal/worlds"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
-	"github.com/snowkey/snowkey/internal/worlds"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
-	"github.com/snowkey/snowkey/internal/faultproxy"
-	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/internal/proof/servers/faultproxy"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 func TestStoreConforms(t *testing.T) {

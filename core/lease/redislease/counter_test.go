@@ -13,7 +13,7 @@ import (
 
 // Redis writes its log before each answer, unless a slow disk makes it postpone that, and syncs
 // it according to appendfsync. What the kernel has survives a crash of the server but not of
-// the machine: see TestACounterOfRedisWhenThePowerFails of internal/fire.
+// the machine: see TestACounterOfRedisWhenThePowerFails of internal/proof/robust/fire.
 func TestACounterOfRedisAfterACrash(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -15,7 +15,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
-	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // A place is a server and a prefix that no other test uses on it.

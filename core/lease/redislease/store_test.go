@@ -18,7 +18,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/redislease"
-	"github.com/snowkey/snowkey/internal/faultproxy"
+	"github.com/snowkey/snowkey/internal/proof/servers/faultproxy"
 )
 
 // The types that the comment of Client lists.

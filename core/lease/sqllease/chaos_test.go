@@ -14,7 +14,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/chaos"
+	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
 )
 
 // Not in TestMain, which serves all tests of this folder and should not depend on this one.

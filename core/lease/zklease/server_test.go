@@ -21,7 +21,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
-	"github.com/snowkey/snowkey/internal/servertest"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // An ownServer is a ZooKeeper that the test may stop, kill and start again.

@@ -11,7 +11,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
-	"github.com/snowkey/snowkey/internal/chaos"
+	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
 )
 
 func init() {

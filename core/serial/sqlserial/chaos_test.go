@@ -9,7 +9,7 @@ import (
 
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
-	"github.com/snowkey/snowkey/internal/chaos"
+	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
 )
 
 func init() {

@@ -19,7 +19,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
-	"github.com/snowkey/snowkey/internal/conformance/serialcases"
+	"github.com/snowkey/snowkey/internal/proof/cases/serialcases"
 )
 
 func openSQLite(t *testing.T, path string) *sql.DB {

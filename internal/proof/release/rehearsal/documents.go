@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/snowkey/snowkey/internal/proof/release/markdown"
+)
+
+// The code that README.md and the pages of docs show is checked, each block by its
+// language:
+//
+//   - go, which begins with "package main": a program. The next block is of text and has
+//     its exact output.
+//   - go, any other: a fragment. It is compiled with the page's setting, a comment that
+//     begins with "<!-- setting". A second setting is for the blocks after it.
+//   - sh: the commands name packages, tests, steps and targets that exist. cmd/snowkey runs
+//     those of the pages for people without Go.
+//   - sql: a test names the page, and runs what it shows.
+//   - json: it can be read. yaml: a test of internal/proof/lab/compat does more.
+//   - text: not checked.
+
+// A program is one that a document shows, with the output that it shows for it.
+type program struct {
+	text, output string
+	line         int // of the document
+}
+
+// A document is a page with the programs and fragments to be built from it.
+type document struct {
+	page     string // its path
+	programs []program
+	settings []setting
+	groups   [][]markdown.Block // fragments by setting
+}
+
+// name is the page's, and that of a folder for it.
+func (d document) name() string { return strings.TrimSuffix(filepath.Base(d.page), ".md") }
+
+// readDocument sorts the blocks of a page, and checks those that are not Go.
+func readDocument(tree, page, text string) (document, error) {
+	d := document{page: page}
+	blocks, err := markdown.Blocks(text)
+	if err != nil {
+		return d, fmt.Errorf("%s: %w", page, err)
+	}
+	var bad []error
+	for i, b := range blocks {
+		if err := d.add(tree, b, blocks[i+1:]); err != nil {
+			bad = append(bad, fmt.Errorf("%s:%d: %w", page, b.Line, err))
+		}
+	}
+	if len(d.groups) > 0 && len(d.settings) == 0 {
+		bad = append(bad, fmt.Errorf("%s:%d: a fragment without a setting: want a comment that begins with <!-- setting", page, d.groups[0][0].Line))
+	}
+	return d, errors.Join(bad...)
+}
+
+// add puts a block where it belongs, or checks it. What follows the block is for the
+// output of a program.
+func (d *document) add(tree string, b markdown.Block, following []markdown.Block) error {
+	switch b.Language {
+	case "setting":
+		s, err := newSetting(b.Text)
+		d.settings = append(d.settings, s)
+		return err
+	case "go":
+		if !strings.HasPrefix(b.Text, "package main\n") {
+			group := max(len(d.settings), 1) // what stands before the first setting is in it
+			for len(d.groups) < group {
+				d.groups = append(d.groups, nil)
+			}
+			d.groups[group-1] = append(d.groups[group-1], b)
+			return nil
+		}
+		if len(following) == 0 || following[0].Language != "text" {
+			return errors.New("the program shows no output: want a block of text after it")
+		}
+		d.programs = append(d.programs, program{b.Text, following[0].Text, b.Line})
+		return nil
+	case "json":
+		return checkJSON(b.Text)
+	case "sh":
+		return checkShell(tree, b.Text)
+	case "sql":
+		return checkSQL(tree, filepath.Base(d.page))
+	case "text", "yaml":
+		return nil
+	}
+	if b.Comment {
+		return nil
+	}
+	return fmt.Errorf("a block of %q: want go, json, sh, sql, text or yaml", b.Language)
+}
+
+// checkJSON returns an error unless a text is one JSON value or several.
+func checkJSON(text string) error {
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		var value any
+		if err := d.Decode(&value); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// checkSQL returns an error unless a test, or a suite of internal, reads the page.
+func checkSQL(tree, page string) error {
+	found := errors.New("found")
+	err := filepath.WalkDir(tree, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(name) != ".go" {
+			return err
+		}
+		if !strings.HasSuffix(name, "_test.go") && !strings.Contains(filepath.ToSlash(name), "cases/") {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		// The end of a string: a path of the page.
+		if err == nil && bytes.Contains(text, []byte(page+`"`)) {
+			return found
+		}
+		return err
+	})
+	if errors.Is(err, found) {
+		return nil
+	}
+	return errors.Join(err, fmt.Errorf("no test names %q, so nothing runs this SQL", page))
+}
+
+// write puts the programs and fragments of a document into folders of a user's module,
+// each with a package.
+func (d document) write(folder string) error {
+	var bad []error
+	for i, p := range d.programs {
+		text := fmt.Sprintf("//line %s:%d\n%s", d.page, p.line, p.text)
+		bad = append(bad, writeFile(filepath.Join(folder, "programs", d.programName(i), "main.go"), []byte(text)))
+	}
+	for i, s := range d.settings {
+		if i >= len(d.groups) || len(d.groups[i]) == 0 {
+			continue
+		}
+		group := filepath.Join(folder, "fragments", fmt.Sprintf("%s_%d", d.name(), i+1))
+		bad = append(bad, writeFile(filepath.Join(group, "setting.go"), []byte(s.text)))
+		for _, b := range d.groups[i] {
+			text, test, err := s.file(d.page, b)
+			name := fmt.Sprintf("line%d.go", b.Line)
+			if test {
+				name = fmt.Sprintf("line%d_test.go", b.Line)
+			}
+			if err != nil {
+				err = fmt.Errorf("%s:%d: not a fragment of Go: %w", d.page, b.Line, err)
+			}
+			bad = append(bad, err, writeFile(filepath.Join(group, name), text))
+		}
+	}
+	return errors.Join(bad...)
+}
+
+func (d document) programName(i int) string { return fmt.Sprintf("%s_%d", d.name(), i+1) }
+
+func writeFile(name string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, text, 0o644)
+}
+
+// documents checks the code of all pages in a module of a user. The module requires all
+// published modules, and the drivers and libraries that the tests of the tree use.
+func (r *rehearsal) documents(ctx context.Context) error {
+	tree, err := filepath.Abs(r.original) // its pages are named in errors
+	if err != nil {
+		return err
+	}
+	pages, err := filepath.Glob(filepath.Join(tree, "docs", "*.md"))
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(r.temp, "documents")
+	if err := r.writeModule(folder); err != nil {
+		return err
+	}
+	var all []document
+	var bad []error
+	for _, page := range append(pages, filepath.Join(tree, "README.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		d, err := readDocument(tree, page, string(text))
+		bad = append(bad, err, d.write(folder))
+		all = append(all, d)
+	}
+	if err := errors.Join(bad...); err != nil {
+		return err
+	}
+	// A fragment may end in a return. Its variables are used after that.
+	if _, err := command(ctx, folder, r.env, "go", "vet", "-unreachable=false", "./..."); err != nil {
+		return err
+	}
+	programs := filepath.Join(r.temp, "programs") + string(filepath.Separator)
+	if _, err := command(ctx, folder, r.env, "go", "build", "-o", programs, "./programs/..."); err != nil {
+		return err
+	}
+	for _, d := range all {
+		if err := d.run(ctx, programs, r.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeModule writes the go.mod and go.sum of the user.
+func (r *rehearsal) writeModule(folder string) error {
+	user := new(modfile.File)
+	if err := errors.Join(user.AddModuleStmt("example.com/documents"), user.AddGoStmt("1.25.0")); err != nil {
+		return err
+	}
+	var sums []byte
+	for _, m := range r.modules {
+		text, err := os.ReadFile(filepath.Join(r.tree, m.folder, "go.sum"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		sums = append(sums, text...)
+		if m.published() {
+			user.AddNewRequire(m.path(), rehearsed, false)
+		}
+		if m.folder != "internal/proof/servers/suites" && m.folder != "internal/proof/lab/compat" {
+			continue
+		}
+		for _, line := range m.file.Require {
+			if !line.Indirect && !ours(line.Mod.Path) {
+				user.AddNewRequire(line.Mod.Path, line.Mod.Version, false)
+			}
+		}
+	}
+	text, err := user.Format()
+	return errors.Join(err,
+		writeFile(filepath.Join(folder, "go.mod"), text),
+		writeFile(filepath.Join(folder, "go.sum"), sums))
+}
+
+// run runs the programs of a document, each in a folder of its own, and compares what
+// they print with what the document shows. It says on out what is done.
+func (d document) run(ctx context.Context, programs string, out io.Writer) error {
+	for i, p := range d.programs {
+		folder, err := os.MkdirTemp(programs, "run-")
+		if err != nil {
+			return err
+		}
+		// The program prints to standard output, and logs to the other.
+		printed, err := command(ctx, folder, nil, filepath.Join(programs, d.programName(i)))
+		if err == nil && printed != p.output {
+			err = fmt.Errorf("it prints %s; want %s", printed, p.output)
+		}
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", d.page, p.line, err)
+		}
+	}
+	fragments := 0
+	for _, group := range d.groups {
+		fragments += len(group)
+	}
+	switch {
+	case fragments > 0 && len(d.settings) == 0:
+		_, _ = fmt.Fprintf(out, "%s: %d fragments are NOT compiled, the page has no setting yet\n", filepath.Base(d.page), fragments)
+	case fragments+len(d.programs) > 0:
+		_, _ = fmt.Fprintf(out, "%s: %d programs print what it shows, %d fragments compile\n", filepath.Base(d.page), len(d.programs), fragments)
+	}
+	return nil
+}

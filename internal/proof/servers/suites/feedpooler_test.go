@@ -1,0 +1,36 @@
+//go:build unix
+
+package servers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/snowkey/snowkey/core/feed"
+	"github.com/snowkey/snowkey/internal/proof/cases/feedcases"
+)
+
+// The writers are not behind it. Each statement of the feed may be on another connection of the server.
+func TestTheFeedMissesNoRowBehindPgBouncer(t *testing.T) {
+	p := newPooler(t, "transaction")
+	d := feedcases.Database{
+		DB: p.admin.DB, Dialect: feed.PostgreSQL, Schema: p.direct.Query().Get("search_path"),
+		Kill: "SELECT pg_terminate_backend(%d)", Self: "SELECT pg_backend_pid()",
+		Feed: openSqlx(t, "pgx", p.in(bulkModes["pgx exec"])).DB,
+	}
+	feedcases.Chaos(t, d, 12, *feedSpan)
+}
+
+func TestTheFeedHasNoKeysBehindAPoolerInStatementMode(t *testing.T) {
+	p := newPooler(t, "statement")
+	execSqlx(t, p.admin, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+	table := p.direct.Query().Get("search_path") + ".orders"
+	direct, err := feed.New(feed.Config{DB: p.admin.DB, Dialect: feed.PostgreSQL, Table: table, Reader: "mail"})
+	must(t, err)
+	must(t, direct.Install(t.Context()))
+	f, err := feed.New(feed.Config{DB: openSqlx(t, "pgx", p.in(bulkModes["pgx exec"])).DB, Dialect: feed.PostgreSQL, Table: table, Reader: "mail"})
+	must(t, err)
+	if keys, err := f.Keys(t.Context(), 0, 10); keys != nil || err == nil || !strings.Contains(err.Error(), "feed: Horizon") {
+		t.Errorf("Keys() in statement mode = %v, %v; want the error of the pooler", keys, err)
+	}
+}

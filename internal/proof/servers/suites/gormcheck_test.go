@@ -1,0 +1,314 @@
+package servers
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	"gorm.io/plugin/dbresolver"
+
+	"github.com/snowkey/snowkey/gormplugin/schemacheck"
+	"github.com/snowkey/snowkey/internal/proof/cases/gormcases"
+	"github.com/snowkey/snowkey/types"
+)
+
+// checkTargets are the databases whose catalogs differ.
+var checkTargets = append(gormTargets[:3:3], mySQLTarget)
+
+func TestGormCheckCases(t *testing.T) {
+	for _, target := range checkTargets {
+		t.Run(target.name, func(t *testing.T) {
+			dialector := target.dialector(t)
+			gormcases.RunChecks(t, gormcases.Target{
+				Returning: target.returning,
+				Database: func(t *testing.T) func(*gorm.Config) *gorm.DB {
+					t.Helper()
+					if target.name == "SQLite" {
+						dialector = target.dialector(t) // a file per case; the servers have a table prefix
+					}
+					return opener(t, dialector)
+				},
+			})
+		})
+	}
+}
+
+// elsewhere is a model of a table in another schema, under a name that has to be
+// quoted.
+type elsewhere struct {
+	ID     types.Snowflake `gorm:"column:Id"`
+	Parent *types.Snowflake
+}
+
+func TestGormCheckFindsTablesOfOtherSchemas(t *testing.T) {
+	for _, target := range checkTargets {
+		t.Run(target.name, func(t *testing.T) {
+			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+			name := "main.Odd Table"
+			quote := func(text string) string { return strings.ReplaceAll(text, `"`, "`") }
+			switch db.Name() {
+			case "postgres":
+				schema := spaceName()
+				must(t, db.Exec("CREATE SCHEMA "+schema).Error)
+				t.Cleanup(func() { must(t, db.Exec("DROP SCHEMA "+schema+" CASCADE").Error) })
+				name, quote = schema+".Odd Table", func(text string) string { return text }
+			case "mysql":
+				var space string
+				must(t, db.Raw("SELECT DATABASE()").Scan(&space).Error)
+				name = space + ".Odd Table"
+			}
+			space, _, _ := strings.Cut(name, ".")
+			must(t, db.Exec(quote(`CREATE TABLE `+space+`."Odd Table" ("Id" varchar(40) NOT NULL PRIMARY KEY, "parent" bigint)`)).Error)
+			oddTable = name
+			findings, err := schemacheck.Check(t.Context(), db, &elsewhere{})
+			if err != nil || len(findings) != 1 || findings[0].Problem != schemacheck.WrongType || findings[0].Table != name {
+				t.Fatalf("Check = %v, %v; want WrongType of %s alone", findings, err, name)
+			}
+			if db.Name() == "sqlite" { // words
+				return
+			}
+			must(t, db.Connection(func(tx *gorm.DB) error {
+				for _, text := range findings[0].SQL {
+					if err := tx.Exec(text).Error; err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			findings, err = schemacheck.Check(t.Context(), db, &elsewhere{})
+			if err != nil || len(findings) != 0 {
+				t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
+			}
+		})
+	}
+}
+
+// shopOrder is a model of a table in the schema or database shopSpace. There is
+// one of the same name in the default one.
+type shopOrder struct{ ID types.Snowflake }
+
+var shopSpace string
+
+func (shopOrder) TableName() string { return shopSpace + ".orders" }
+
+// plainOrder is a model of that.
+type plainOrder struct{ ID types.Snowflake }
+
+func (plainOrder) TableName() string { return "orders" }
+
+func TestGormCheckKeepsTablesOfOneNameApart(t *testing.T) {
+	for _, target := range checkTargets {
+		t.Run(target.name, func(t *testing.T) {
+			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+			shopSpace = spaceName()
+			create, drop := "CREATE DATABASE "+shopSpace, "DROP DATABASE "+shopSpace
+			switch db.Name() {
+			case "sqlite":
+				pool, err := db.DB()
+				must(t, err)
+				pool.SetMaxOpenConns(1) // a schema is of one connection
+				create, drop = "ATTACH ':memory:' AS "+shopSpace, "DETACH "+shopSpace
+			case "postgres":
+				create, drop = "CREATE SCHEMA "+shopSpace, "DROP SCHEMA "+shopSpace+" CASCADE"
+			}
+			must(t, db.Exec(create).Error)
+			t.Cleanup(func() { must(t, db.Exec(drop).Error) })
+			key := "bigint PRIMARY KEY"
+			if db.Name() == "sqlite" {
+				key = "integer PRIMARY KEY"
+			}
+			must(t, db.Exec("CREATE TABLE orders (id "+key+", number varchar(40))").Error)
+			must(t, db.Exec("CREATE TABLE "+shopSpace+".orders (id varchar(20) PRIMARY KEY, number varchar(40))").Error)
+			if db.Name() == "sqlite" {
+				must(t, db.Exec("CREATE UNIQUE INDEX "+shopSpace+".shop_numbers ON orders (number)").Error)
+				must(t, db.Exec("CREATE TRIGGER "+shopSpace+".shop_trigger AFTER INSERT ON orders BEGIN SELECT 1; END").Error)
+			}
+			findings, err := schemacheck.Check(t.Context(), db, &plainOrder{}, &shopOrder{})
+			if err != nil || len(findings) != 1 || findings[0].Problem != schemacheck.WrongType || findings[0].Table != shopSpace+".orders" {
+				t.Fatalf("Check = %v, %v; want WrongType of %s.orders alone", findings, err, shopSpace)
+			}
+			if db.Name() == "sqlite" {
+				for _, want := range []string{"`" + shopSpace + "`.`orders_new`", "RENAME TO `orders`", "index `shop_numbers`, trigger `shop_trigger`"} {
+					if !strings.Contains(findings[0].Fix, want) {
+						t.Errorf("Fix = %q; want %q in it", findings[0].Fix, want)
+					}
+				}
+				return
+			}
+			must(t, db.Connection(func(tx *gorm.DB) error {
+				for _, text := range findings[0].SQL {
+					if err := tx.Exec(text).Error; err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			findings, err = schemacheck.Check(t.Context(), db, &plainOrder{}, &shopOrder{})
+			if err != nil || len(findings) != 0 {
+				t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
+			}
+		})
+	}
+}
+
+// shopLine refers to an order of the other schema.
+type shopLine struct {
+	ID          types.Snowflake
+	ShopOrderID types.NullSnowflake
+	ShopOrder   *shopOrder
+}
+
+func (shopLine) TableName() string { return "lines" }
+
+func TestGormCheckMendsAForeignKeyBetweenSchemas(t *testing.T) {
+	for _, target := range checkTargets[1:] { // SQLite has no such keys
+		t.Run(target.name, func(t *testing.T) {
+			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+			shopSpace = spaceName()
+			create, drop, key := "CREATE DATABASE "+shopSpace, "DROP DATABASE "+shopSpace, "int unsigned"
+			if db.Name() == "postgres" {
+				create, drop, key = "CREATE SCHEMA "+shopSpace, "DROP SCHEMA "+shopSpace+" CASCADE", "varchar(40)"
+			}
+			for _, text := range []string{create,
+				"CREATE TABLE " + shopSpace + ".orders (id " + key + " NOT NULL PRIMARY KEY)",
+				"CREATE TABLE lines (id bigint NOT NULL PRIMARY KEY, shop_order_id " + key + ", CONSTRAINT fk_shop FOREIGN KEY (shop_order_id) REFERENCES " + shopSpace + ".orders (id) ON DELETE SET NULL)",
+				"INSERT INTO " + shopSpace + ".orders VALUES ('7')", "INSERT INTO lines VALUES (1, '7')",
+			} {
+				if db.Name() == "mysql" {
+					text = strings.ReplaceAll(text, " lines ", " `lines` ")
+				}
+				must(t, db.Exec(text).Error)
+			}
+			t.Cleanup(func() { must(t, errors.Join(db.Migrator().DropTable("lines"), db.Exec(drop).Error)) })
+			findings, err := schemacheck.Check(t.Context(), db, &shopOrder{}, &shopLine{})
+			if err != nil || len(findings) != 2 || len(findings[0].SQL) == 0 || len(findings[1].SQL) != 0 {
+				t.Fatalf("Check = %v, %v; want two findings, and statements for both with the first", findings, err)
+			}
+			must(t, db.Connection(func(tx *gorm.DB) error {
+				for _, text := range findings[0].SQL {
+					if err := tx.Exec(text).Error; err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			findings, err = schemacheck.Check(t.Context(), db, &shopOrder{}, &shopLine{})
+			if err != nil || len(findings) != 0 {
+				t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
+			}
+			must(t, db.Delete(&shopOrder{ID: 7}).Error)
+			var line shopLine
+			if err := db.Take(&line).Error; err != nil || line.ShopOrderID.Valid {
+				t.Errorf("line of a deleted order = %+v, %v; want NULL, by ON DELETE", line, err)
+			}
+		})
+	}
+}
+
+func TestGormCheckGoesByTheSearchPath(t *testing.T) {
+	db := withPlugin(t, opener(t, gormTargets[1].dialector(t))(&gorm.Config{Logger: logger.Discard}))
+	first, second := "First "+spaceName(), spaceName()
+	for _, space := range []string{first, second} {
+		must(t, db.Exec(`CREATE SCHEMA "`+space+`"`).Error)
+		t.Cleanup(func() { must(t, db.Exec(`DROP SCHEMA "`+space+`" CASCADE`).Error) })
+	}
+	must(t, db.Exec("CREATE TABLE "+second+".orders (id serial PRIMARY KEY)").Error)
+	must(t, db.Connection(func(tx *gorm.DB) error {
+		tx = tx.Session(&gorm.Session{})
+		must(t, tx.Exec(`SET search_path = "`+first+`", `+second).Error)
+		findings, err := schemacheck.Check(t.Context(), tx, &plainOrder{})
+		if err != nil || len(findings) != 2 || findings[0].Problem != schemacheck.NarrowColumn || findings[1].Problem != schemacheck.Counted {
+			t.Errorf("Check = %v, %v; want what is wrong with the table of the second schema", findings, err)
+		}
+		must(t, tx.Exec(`CREATE TABLE "`+first+`".orders (id bigserial PRIMARY KEY)`).Error)
+		findings, err = schemacheck.Check(t.Context(), tx, &plainOrder{})
+		if err != nil || len(findings) != 1 || findings[0].Problem != schemacheck.Counted {
+			t.Fatalf("Check = %v, %v; want what is wrong with the table of the first schema", findings, err)
+		}
+		for _, text := range findings[0].SQL {
+			must(t, tx.Exec(text).Error)
+		}
+		findings, err = schemacheck.Check(t.Context(), tx, &plainOrder{})
+		if err != nil || len(findings) != 0 {
+			t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
+		}
+		return nil
+	}))
+}
+
+// oddTable is the table of elsewhere. Each target has a cache of schemas of its
+// own.
+var oddTable string
+
+func (elsewhere) TableName() string { return oddTable }
+
+// A replica without tables stands for one that lags.
+func TestGormCheckAsksTheSourceNotTheReplica(t *testing.T) {
+	source, replica := gormTargets[0].dialector(t), gormTargets[0].dialector(t)
+	db := withPlugin(t, opener(t, source)(&gorm.Config{Logger: logger.Discard}))
+	resolver := dbresolver.Register(dbresolver.Config{Replicas: []gorm.Dialector{replica()}})
+	must(t, db.Use(resolver))
+	if err := db.Take(&box{}).Error; err == nil || !strings.Contains(err.Error(), "no such table") {
+		t.Fatalf("Take = %v; want the replica's error, that it has no table", err)
+	}
+	findings, err := schemacheck.Check(t.Context(), db, &box{}, &thing{})
+	must(t, err)
+	for _, f := range findings {
+		if f.Problem != schemacheck.NoRowID && f.Problem != schemacheck.PointerReference {
+			t.Errorf("Check found %v; want nothing of the tables but NoRowID", f)
+		}
+	}
+	must(t, resolver.Call(func(pool gorm.ConnPool) error { // Close in Cleanup reaches the source alone
+		if closer, ok := pool.(*sql.DB); ok && pool != db.Config.ConnPool {
+			return closer.Close()
+		}
+		return nil
+	}))
+}
+
+// traced keeps the statements.
+type traced struct {
+	logger.Interface
+	statements []string
+}
+
+func (l *traced) LogMode(logger.LogLevel) logger.Interface { return l }
+
+func (l *traced) Trace(_ context.Context, _ time.Time, statement func() (string, int64), _ error) {
+	text, _ := statement()
+	l.statements = append(l.statements, text)
+}
+
+// MariaDB's catalog is not a table, as MySQL's is since version 8. For a look-up without a
+// name, MariaDB reads all tables of the server. It waits for those that somebody is
+// changing.
+func TestGormCheckLooksAtNoOtherTablesOnMariaDB(t *testing.T) {
+	log := &traced{Interface: logger.Discard}
+	db := withPlugin(t, opener(t, gormTargets[2].dialector(t))(&gorm.Config{Logger: log}))
+	log.statements = nil
+	_, err := schemacheck.Check(t.Context(), db, &box{})
+	must(t, err)
+	var asked []string
+	for _, text := range log.statements {
+		if strings.Contains(text, "information_schema") {
+			asked = append(asked, text)
+		}
+	}
+	if len(asked) == 0 {
+		t.Fatalf("Check sent %q; want a look at information_schema", log.statements)
+	}
+	for _, text := range asked {
+		var plan []map[string]any
+		must(t, db.Raw("EXPLAIN "+text).Scan(&plan).Error)
+		for _, step := range plan {
+			if extra, _ := step["Extra"].(string); strings.Contains(extra, "Scanned") && !strings.Contains(extra, "Scanned 0 databases") {
+				t.Errorf("Check scans all tables: %v, for %s", step, text)
+			}
+		}
+	}
+}

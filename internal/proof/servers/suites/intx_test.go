@@ -1,0 +1,216 @@
+package servers
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"testing"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+	"gorm.io/driver/mysql"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A txPlugin is one of the two that have InTx, with the same claims.
+type txPlugin struct {
+	name string
+	// on returns InTx on a pool, with keys after last.
+	on func(t *testing.T, db *sqlx.DB, last types.Snowflake) inTxFunc
+}
+
+type inTxFunc func(ctx context.Context, fn func(tx pluginTx) error) error
+
+// A pluginTx is a transaction of either.
+type pluginTx interface {
+	// insert inserts rows under keys of the plugin.
+	insert(ctx context.Context, rows []suppressed) error
+	// exec sends a statement by itself.
+	exec(ctx context.Context, text string) error
+	// conn is for statements that the plugin does not see.
+	conn() *sql.Tx
+}
+
+var txPlugins = []txPlugin{
+	{"Sqlx", func(_ *testing.T, db *sqlx.DB, last types.Snowflake) inTxFunc {
+		h := sqlxhelper.New(sqlxcases.NewCounter(last))
+		return func(ctx context.Context, fn func(pluginTx) error) error {
+			return sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error { return fn(sqlxTx{tx, h}) })
+		}
+	}},
+	{"Gorm", func(t *testing.T, db *sqlx.DB, last types.Snowflake) inTxFunc {
+		t.Helper()
+		return gormIn(t, db, last, &gorm.Session{})
+	}},
+	{"GormPrepared", func(t *testing.T, db *sqlx.DB, last types.Snowflake) inTxFunc {
+		t.Helper()
+		return gormIn(t, db, last, &gorm.Session{PrepareStmt: true})
+	}},
+}
+
+func gormIn(t *testing.T, db *sqlx.DB, last types.Snowflake, session *gorm.Session) inTxFunc {
+	t.Helper()
+	g, err := gormOn(db, sqlxcases.NewCounter(last))
+	must(t, err)
+	g = g.Session(session)
+	return func(ctx context.Context, fn func(pluginTx) error) error {
+		return gormplugin.InTx(ctx, g, nil, func(tx *gorm.DB) error { return fn(gormTx{tx}) })
+	}
+}
+
+// onTxPlugins runs test for all.
+func onTxPlugins(t *testing.T, test func(t *testing.T, p txPlugin)) {
+	t.Helper()
+	for _, p := range txPlugins {
+		t.Run(p.name, func(t *testing.T) { test(t, p) })
+	}
+}
+
+// gormOn returns a pool with the plugin, and sends nothing.
+func gormOn(db *sqlx.DB, src gormplugin.Source) (*gorm.DB, error) {
+	dialector := postgres.New(postgres.Config{Conn: db.DB})
+	if db.DriverName() == "mysql" {
+		dialector = mysql.New(mysql.Config{Conn: db.DB, SkipInitializeWithVersion: true, DisableWithReturning: true})
+	}
+	g, err := gorm.Open(dialector, &gorm.Config{Logger: logger.Discard, DisableAutomaticPing: true, SkipDefaultTransaction: true})
+	if err != nil {
+		return nil, err
+	}
+	return g, g.Use(gormplugin.New(src))
+}
+
+type sqlxTx struct {
+	*sqlx.Tx
+	h *sqlxhelper.Helper
+}
+
+func (tx sqlxTx) insert(ctx context.Context, rows []suppressed) error {
+	return tx.h.InsertMany(ctx, tx.Tx, "suppressed", rows)
+}
+
+func (tx sqlxTx) exec(ctx context.Context, text string) error {
+	_, err := tx.ExecContext(ctx, text)
+	return err
+}
+
+func (tx sqlxTx) conn() *sql.Tx { return tx.Tx.Tx }
+
+type gormTx struct{ *gorm.DB }
+
+func (tx gormTx) insert(ctx context.Context, rows []suppressed) error {
+	return tx.WithContext(ctx).Table("suppressed").Create(rows).Error
+}
+
+func (tx gormTx) exec(ctx context.Context, text string) error {
+	if text == "" { // which GORM does not send
+		return nil
+	}
+	return tx.WithContext(ctx).Exec(text).Error
+}
+
+func (tx gormTx) conn() *sql.Tx {
+	if prepared, ok := tx.Statement.ConnPool.(*gorm.PreparedStmtTX); ok {
+		return prepared.Tx.(*sql.Tx)
+	}
+	return tx.Statement.ConnPool.(*sql.Tx)
+}
+
+var errUndone = errors.New("undone")
+
+// undone runs fn in a nested transaction that is rolled back.
+func undone(tx *gorm.DB, fn func(tx *gorm.DB) error) error {
+	err := tx.Transaction(func(tx *gorm.DB) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return errUndone
+	})
+	if errors.Is(err, errUndone) {
+		return nil
+	}
+	return err
+}
+
+// After a deadlock MySQL and MariaDB commit by themselves what is sent next.
+func TestInTxOfGormDoesNotGoOnAfterADeadlockOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
+		d := sqlxMySQL(t, dsn, func(*mysqldriver.Config) {})
+		execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+		execSqlx(t, d.DB, "INSERT INTO suppressed VALUES (1, 0), (2, 0)")
+		db, err := gormOn(d.DB, sqlxcases.NewCounter(100))
+		must(t, err)
+		// lose makes the transaction of tx the victim of a deadlock, because the other one has
+		// written more.
+		lose := func(tx *gorm.DB) error {
+			other := d.DB.MustBegin()
+			defer func() { _ = other.Rollback() }()
+			var id int
+			must(t, other.Get(&id, "SELECT CONNECTION_ID()"))
+			other.MustExec("UPDATE suppressed SET n = n + 1 WHERE id = 2")
+			for i := range 50 {
+				other.MustExec("INSERT INTO suppressed VALUES (?, 9)", 1000+i)
+			}
+			must(t, tx.Exec("UPDATE suppressed SET n = n + 1 WHERE id = 1").Error)
+			waits := make(chan error, 1)
+			go func() {
+				_, err := other.Exec("UPDATE suppressed SET n = n + 1 WHERE id = 1")
+				waits <- err
+			}()
+			waiting := poll(t.Context(), func() bool {
+				var kind, name, status string
+				err := d.DB.QueryRow("SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status)
+				return err == nil && regexp.MustCompile(fmt.Sprintf(`LOCK WAIT [^\n]*\n(?:MariaDB|MySQL) thread id %d,`, id)).MatchString(status)
+			})
+			if !waiting {
+				t.Error("the other transaction does not wait")
+			}
+			err := tx.Exec("UPDATE suppressed SET n = n + 1 WHERE id = 2").Error
+			must(t, <-waits)
+			if !dialect.Retryable(err) {
+				t.Errorf("UPDATE = %v; want a deadlock", err)
+			}
+			return err
+		}
+		for name, c := range map[string]struct {
+			goesOn func(tx *gorm.DB, deadlock error) error
+			want   error
+			rows   int // that the server has committed by itself
+		}{
+			"returned": {func(_ *gorm.DB, deadlock error) error { return deadlock }, nil, 0},
+			"ignored":  {func(*gorm.DB, error) error { return nil }, gormplugin.ErrTxBroken, 0},
+			"then a create": {func(tx *gorm.DB, _ error) error {
+				return tx.Table("suppressed").Create(&suppressed{N: 7}).Error
+			}, gormplugin.ErrTxBroken, 0},
+			"then raw SQL": {func(tx *gorm.DB, deadlock error) error {
+				must(t, tx.Exec("INSERT INTO suppressed VALUES (50, 7)").Error)
+				return deadlock
+			}, &mysqldriver.MySQLError{Number: 1213}, 1},
+		} {
+			execSqlx(t, d.DB, "DELETE FROM suppressed WHERE id > 2")
+			runs := 0
+			err := gormplugin.InTx(t.Context(), db, nil, func(tx *gorm.DB) error {
+				if runs++; runs == 1 {
+					return c.goesOn(tx, lose(tx))
+				}
+				return tx.Table("suppressed").Create(&suppressed{N: 8}).Error
+			})
+			if !errors.Is(err, c.want) || c.want == nil && (err != nil || runs != 2) || c.want != nil && runs != 1 {
+				t.Errorf("InTx(deadlock %s) = %v after %d runs; want %v", name, err, runs, c.want)
+			}
+			var n int
+			if err := d.DB.Get(&n, "SELECT COUNT(*) FROM suppressed WHERE n = 7"); err != nil || n != c.rows {
+				t.Errorf("InTx(deadlock %s) has left %d rows, %v; want %d", name, n, err, c.rows)
+			}
+		}
+	})
+}

@@ -1,0 +1,820 @@
+package servers
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/keysql"
+	"github.com/snowkey/snowkey/internal/proof/release/markdown"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
+	"github.com/snowkey/snowkey/types"
+)
+
+// A hand is a schema with the function of keysql.Default, whose clock the test sets.
+type hand struct {
+	*testing.T
+	db     *sql.DB
+	schema string
+}
+
+// newHand makes the schema in the database of db.
+func newHand(t *testing.T, db *sql.DB) hand {
+	t.Helper()
+	h := hand{t, db, spaceName()}
+	h.exec("CREATE SCHEMA " + h.schema)
+	t.Cleanup(func() { h.exec("DROP SCHEMA " + h.schema + " CASCADE") })
+	h.exec("CREATE TABLE " + h.schema + ".clock (at timestamptz, ahead interval NOT NULL DEFAULT '0')")
+	h.exec("INSERT INTO " + h.schema + ".clock DEFAULT VALUES")
+	return h
+}
+
+// openHand is newHand on the PostgreSQL of most tests.
+func openHand(t *testing.T) hand {
+	t.Helper()
+	return newHand(t, openSqlx(t, "pgx", servertest.PostgreSQL(t)).DB)
+}
+
+func (h hand) exec(text string, args ...any) {
+	h.Helper()
+	if _, err := h.db.ExecContext(context.WithoutCancel(h.Context()), text, args...); err != nil {
+		h.Fatalf("%s: %v", text, err)
+	}
+}
+
+// install installs the function, with changes to its text.
+func (h hand) install(l core.Layout, datacenter, worker int64, change func(string) string) {
+	h.Helper()
+	statements, err := keysql.Default(keysql.PostgreSQL, l, datacenter, worker, h.schema)
+	must(h.T, err)
+	for _, s := range statements {
+		h.exec(change(h.clocked(s)))
+	}
+}
+
+func unchanged(text string) string { return text }
+
+// clocked gives the table in place of the clock.
+func (h hand) clocked(text string) string {
+	return strings.ReplaceAll(text, "clock_timestamp()", "(SELECT coalesce(at, clock_timestamp() + ahead) FROM "+h.schema+".clock)")
+}
+
+func (h hand) set(at time.Time) { h.exec("UPDATE "+h.schema+".clock SET at = $1", at) }
+func (h hand) step(by time.Duration) {
+	h.exec("UPDATE " + h.schema + ".clock SET ahead = ahead + interval '1 microsecond' * " + fmt.Sprint(by.Microseconds()))
+}
+
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// draw draws n keys in one statement.
+func (h hand) draw(by queryer, n int) []types.Snowflake {
+	h.Helper()
+	keys, err := h.tryDraw(by, n)
+	must(h.T, err)
+	return keys
+}
+
+func (h hand) tryDraw(by queryer, n int) (keys []types.Snowflake, err error) {
+	rows, err := by.QueryContext(h.Context(), fmt.Sprintf("SELECT %s.id_next() FROM generate_series(1, %d)", h.schema, n))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id types.Snowflake
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		keys = append(keys, id)
+	}
+	return keys, rows.Err()
+}
+
+func (h hand) conn() *sql.Conn {
+	h.Helper()
+	c, err := h.db.Conn(h.Context())
+	must(h.T, err)
+	h.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// locks returns the advisory locks of the function, for each its session, mode and whether it is granted.
+func (h hand) locks() (locks []string) {
+	h.Helper()
+	rows, err := h.db.QueryContext(h.Context(), `SELECT pid || ' ' || mode || ' ' || granted FROM pg_locks
+		WHERE locktype = 'advisory' AND classid = 1936617335 AND objid = ($1)::regclass::oid AND objsubid = 1`, h.schema+".snowkey_next")
+	must(h.T, err)
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var lock string
+		must(h.T, rows.Scan(&lock))
+		locks = append(locks, lock)
+	}
+	must(h.T, rows.Err())
+	return locks
+}
+
+// await waits until a condition holds.
+func (h hand) await(what string, holds func() bool) {
+	h.Helper()
+	for end := time.Now().Add(hangs); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			h.Fatalf("after %v still not: %s; locks: %q", hangs, what, h.locks())
+		}
+	}
+}
+
+func pidOf(t *testing.T, c *sql.Conn) (pid int) {
+	t.Helper()
+	must(t, c.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
+	return pid
+}
+
+// recipe is what articles have: nextval, after setval if the sequence is behind the clock.
+const recipe = `CREATE FUNCTION %[1]s.recipe_next() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  tick bigint := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+  n bigint;
+BEGIN
+  IF (SELECT last_value FROM %[1]s.recipe) < tick * 4096 THEN
+    PERFORM setval('%[1]s.recipe', tick * 4096);
+  END IF;
+  n := nextval('%[1]s.recipe');
+  RETURN n;
+END
+$$`
+
+// A fire is sessions that draw keys, each with one of the recipe.
+type fire struct {
+	hand
+	mu             sync.Mutex
+	keys, recipes  map[int64]bool
+	repeats, drawn int
+	repeated       int // of the recipe
+	interrupted    int
+}
+
+func (f *fire) drew(key, recipe int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drawn++
+	if f.keys[key] {
+		f.repeats++
+	}
+	if f.recipes[recipe] {
+		f.repeated++
+	}
+	f.keys[key], f.recipes[recipe] = true, true
+}
+
+func (f *fire) draws(ctx context.Context, by queryer, query string) error {
+	rows, err := by.QueryContext(ctx, strings.ReplaceAll(query, "$.", f.schema+"."))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var key, recipe int64
+		if err := rows.Scan(&key, &recipe); err != nil {
+			return err
+		}
+		f.drew(key, recipe)
+	}
+	return rows.Err()
+}
+
+const (
+	twoKeys  = "SELECT $.id_next(), $.recipe_next() FROM generate_series(1, 2)"
+	manyKeys = "SELECT $.id_next(), $.recipe_next() FROM generate_series(1, 100)"
+	handOne  = "INSERT INTO $.orders DEFAULT VALUES RETURNING id, recipe"
+	handMany = "INSERT INTO $.orders SELECT FROM generate_series(1, 20) RETURNING id, recipe"
+)
+
+// visit draws in one of many ways. A transaction that it leaves open is returned.
+func (f *fire) visit(c *sql.Conn) (open *sql.Tx, err error) {
+	switch rand.IntN(6) {
+	case 0:
+		return nil, f.draws(f.Context(), c, twoKeys)
+	case 1:
+		return nil, f.draws(f.Context(), c, handMany)
+	case 2: // ended by this side at any moment
+		ctx, cancel := context.WithTimeout(f.Context(), time.Duration(rand.IntN(3000))*time.Microsecond)
+		defer cancel()
+		return nil, f.draws(ctx, c, manyKeys)
+	}
+	level := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}[rand.IntN(3)]
+	tx, err := c.BeginTx(context.WithoutCancel(f.Context()), &sql.TxOptions{Isolation: level})
+	if err != nil {
+		return nil, err
+	}
+	for range 2 {
+		if err := f.draws(f.Context(), tx, handOne); err != nil {
+			_ = tx.Rollback()
+			return nil, err
+		}
+	}
+	switch rand.IntN(3) {
+	case 0:
+		return nil, tx.Commit()
+	case 1:
+		return nil, tx.Rollback()
+	}
+	return tx, nil
+}
+
+// ended reports whether a visit was interrupted, and fails the test if something else went wrong.
+func (f *fire) ended(err error) bool {
+	var server *pgconn.PgError
+	switch {
+	case err == nil:
+		return false
+	case errors.As(err, &server) && !slices.Contains([]string{"57014", "57P01", "40001", "25P02"}, server.Code):
+		f.Errorf("a visit = %v; want only interruptions", err)
+	}
+	f.mu.Lock()
+	f.interrupted++
+	f.mu.Unlock()
+	return true
+}
+
+// writer visits in each round until rounds ends. It says when it is done with one.
+func (f *fire) writer(rounds <-chan *sync.WaitGroup) {
+	var c *sql.Conn
+	var open *sql.Tx
+	for round := range rounds {
+		if open != nil {
+			f.ended([]func() error{open.Commit, open.Rollback}[rand.IntN(2)]())
+			open = nil
+		}
+		var err error
+		if c == nil {
+			c, err = f.db.Conn(f.Context())
+		}
+		if err == nil {
+			open, err = f.visit(c)
+		}
+		if f.ended(err) && (c == nil || c.PingContext(f.Context()) != nil) {
+			if c != nil {
+				_ = c.Raw(func(any) error { return driver.ErrBadConn })
+				_ = c.Close()
+			}
+			c, open = nil, nil
+		}
+		round.Done()
+	}
+	if open != nil {
+		_ = open.Rollback()
+	}
+	if c != nil {
+		_ = c.Close() // back into the pool: the session stays
+	}
+}
+
+// trouble interrupts a session, and returns how many it has found.
+func (f *fire) trouble(admin *sql.DB, what string) (hit int) {
+	// Twice, because the second one finds a handler of the first.
+	must(f.T, admin.QueryRowContext(f.Context(), fmt.Sprintf(`SELECT count(*) FROM (SELECT %s(pid), %[1]s(pid) FROM pg_stat_activity
+		WHERE application_name = $1 AND state = 'active' ORDER BY random() LIMIT 1) AS hit`, what), f.schema).Scan(&hit))
+	return hit
+}
+
+func TestKeysByHandOnPostgreSQLRepeatNoNumberUnderFire(t *testing.T) {
+	const writers, rounds = 16, 120
+	h := openHand(t)
+	// Between the look at the sequence and setval there is time for others to come in.
+	h.install(core.Default(), 0, 1023, func(text string) string {
+		return strings.ReplaceAll(text, "greatest(last_value + 1", "greatest(last_value + 1 + length(pg_sleep(0.001)::text)")
+	})
+	h.exec("CREATE SEQUENCE " + h.schema + ".recipe")
+	h.exec(h.clocked(fmt.Sprintf(recipe, h.schema)))
+	h.exec(strings.ReplaceAll("CREATE TABLE $.orders (id bigint PRIMARY KEY DEFAULT $.id_next(), recipe bigint DEFAULT $.recipe_next())", "$.", h.schema+"."))
+
+	admin := h.db
+	h.db = openSqlx(t, "pgx", servertest.PostgreSQL(t)+"&application_name="+h.schema).DB
+	h.db.SetMaxIdleConns(writers)
+	f := &fire{hand: h, keys: map[int64]bool{}, recipes: map[int64]bool{}}
+
+	gen, err := core.New(core.Config{Worker: core.StaticWorker(7)})
+	must(t, err)
+	stop := make(chan struct{})
+	var beside, writing sync.WaitGroup
+	var live atomic.Int64
+	beside.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			id, err := gen.Next(t.Context())
+			if err == nil {
+				_, err = admin.ExecContext(t.Context(), "INSERT INTO "+h.schema+".orders VALUES ($1, NULL)", id)
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			live.Add(1)
+		}
+	})
+	channel := make(chan *sync.WaitGroup)
+	for range writers {
+		writing.Go(func() { f.writer(channel) })
+	}
+	canceled, killed := 0, 0
+	// The recipe repeats numbers within the first rounds, or on an idle machine some later. On a busy one no
+	// session may be met for a while.
+	burnt := func() bool {
+		return f.repeated > 0 && canceled > 0 && killed > 0 && live.Load() > 0 && f.drawn >= writers*rounds
+	}
+	for i, began := 0, time.Now(); i < rounds || !burnt() && time.Since(began) < hangs; i++ {
+		by := time.Duration(rand.IntN(100)) * time.Millisecond
+		if rand.IntN(5) == 0 {
+			by = -by
+		}
+		hand{T: t, db: admin, schema: h.schema}.step(by)
+		var round sync.WaitGroup
+		round.Add(writers)
+		for range writers {
+			channel <- &round
+		}
+		for range 4 {
+			canceled += f.trouble(admin, "pg_cancel_backend")
+		}
+		if i%8 == 0 {
+			killed += f.trouble(admin, "pg_terminate_backend")
+		}
+		round.Wait()
+	}
+	close(channel)
+	writing.Wait()
+	close(stop)
+	beside.Wait()
+	must(t, gen.Close(t.Context()))
+
+	t.Logf("%d keys, %d of them repeated, and %d repeated by the recipe; %d visits interrupted by %d cancellations and %d kills; %d keys of a generator",
+		f.drawn, f.repeats, f.repeated, f.interrupted, canceled, killed, live.Load())
+	if f.repeats > 0 {
+		t.Errorf("%d of %d keys came again; want none", f.repeats, f.drawn)
+	}
+	if f.repeated == 0 {
+		t.Errorf("of %d numbers, the recipe without locks repeated none; want some, or the fire is too small", f.drawn)
+	}
+	if !burnt() {
+		t.Error("the fire did not burn")
+	}
+	for key := range f.keys {
+		if p := core.Default().Parts(types.Snowflake(key)); p.Worker != 1023 {
+			t.Fatalf("key %d has worker %d; want 1023", key, p.Worker)
+		}
+	}
+	h.db = admin
+	h.await("no lock is held", func() bool { return len(h.locks()) == 0 })
+}
+
+// Each call is held while it has the lock, or waits for it, and is then interrupted.
+func TestAnInterruptedCallOnPostgreSQLLeavesNoLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		held string // before which the call sleeps, or nothing
+		lock string // which it then has or wants
+	}{
+		"nextval": {"n := nextval", "ShareLock true"},
+		"setval":  {"SELECT setval", "ExclusiveLock true"},
+		"waiting": {"", "ShareLock false"},
+	} {
+		for _, interrupt := range []string{"pg_cancel_backend(%d), pg_cancel_backend(%[1]d)", "pg_terminate_backend(%d)", ""} {
+			t.Run(name+" "+interrupt, func(t *testing.T) {
+				h := openHand(t)
+				change := unchanged
+				if c.held != "" {
+					change = func(text string) string {
+						return strings.ReplaceAll(text, c.held, "PERFORM pg_sleep(600); "+c.held)
+					}
+				}
+				h.install(core.Default(), 0, 1, change)
+				session, blocker := h.conn(), h.conn()
+				pid := pidOf(t, session)
+				if c.held == "" {
+					_, err := blocker.ExecContext(t.Context(), "SELECT pg_advisory_lock((1936617335::bigint << 32) | $1::regclass::oid::bigint)", h.schema+".snowkey_next")
+					must(t, err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := make(chan error)
+				go func() {
+					_, err := session.ExecContext(ctx, "SELECT "+h.schema+".id_next()")
+					ended <- err
+				}()
+				h.await("the call has got there", func() bool { return slices.Contains(h.locks(), fmt.Sprint(pid, " ", c.lock)) })
+				if interrupt == "" {
+					cancel()
+				} else {
+					h.exec("SELECT " + fmt.Sprintf(interrupt, pid))
+				}
+				if err := <-ended; err == nil {
+					t.Error("the call = nil; want that it was interrupted")
+				}
+				gone := func() bool {
+					return !slices.ContainsFunc(h.locks(), func(l string) bool { return strings.HasPrefix(l, fmt.Sprint(pid, " ")) })
+				}
+				if strings.Contains(interrupt, "cancel") { // the session is there, and so would its lock be
+					if !gone() || pidOf(t, session) != pid {
+						t.Errorf("locks after the cancellation: %q; want none of %d", h.locks(), pid)
+					}
+				}
+				h.await("its locks are released", gone)
+				if c.held == "" {
+					_, err := blocker.ExecContext(t.Context(), "SELECT pg_advisory_unlock_all()")
+					must(t, err)
+				}
+				h.install(core.Default(), 0, 1, unchanged)
+				h.draw(h.db, 2)
+			})
+		}
+	}
+}
+
+func TestAnOpenTransactionOnPostgreSQLBlocksNoKey(t *testing.T) {
+	h := openHand(t)
+	h.install(core.Default(), 0, 1, unchanged)
+	tx, err := h.db.BeginTx(t.Context(), nil)
+	must(t, err)
+	defer func() { _ = tx.Rollback() }()
+	keys := h.draw(tx, 3) // of setval, and of nextval
+	if locks := h.locks(); len(locks) > 0 {
+		t.Errorf("locks of an open transaction: %q; want none", locks)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // not for ever
+	defer cancel()
+	for _, by := range []time.Duration{0, time.Hour, -time.Hour, 2 * time.Hour} {
+		h.step(by)
+		var id types.Snowflake
+		if err := h.db.QueryRowContext(ctx, "SELECT "+h.schema+".id_next()").Scan(&id); err != nil {
+			t.Fatalf("a call beside an open transaction = %v", err)
+		}
+		keys = append(keys, id)
+	}
+	if keys = append(keys, h.draw(tx, 1)...); !slices.IsSorted(keys) || len(slices.Compact(keys)) != 8 {
+		t.Errorf("keys %v; want that each is above the one before", keys)
+	}
+}
+
+// handLayouts are the named layouts, their ends, and random ones.
+func handLayouts(r *rand.Rand) map[string]core.Layout {
+	layouts := map[string]core.Layout{
+		"default": core.Default(), "Twitter": core.Twitter(), "Discord": core.Discord(),
+		"Mastodon": core.Mastodon(), "Instagram": core.Instagram(), "JavaScript": core.JavaScript(),
+		"many in a tick": {Epoch: core.Default().Epoch, Unit: time.Second, TimeBits: 31, SequenceBits: 32},
+	}
+	for i := range 6 {
+		l := core.Layout{
+			Epoch:          time.Date(1990+r.IntN(35), 1, 1, 0, 0, 0, r.IntN(1e6)*1000, time.UTC),
+			Unit:           []time.Duration{250 * time.Microsecond, time.Millisecond, 7 * time.Millisecond, time.Second}[r.IntN(4)],
+			DatacenterBits: r.IntN(6), WorkerBits: r.IntN(11), SequenceBits: 1 + r.IntN(12),
+		}
+		l.TimeBits = min(63-l.DatacenterBits-l.WorkerBits-l.SequenceBits, 36+r.IntN(6))
+		layouts[fmt.Sprint("random ", i)] = l
+	}
+	return layouts
+}
+
+func TestKeysByHandOnPostgreSQLAreThoseOfTheLayout(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	layouts := handLayouts(r)
+	for _, name := range slices.Sorted(maps.Keys(layouts)) { // so that the seed replays all of it
+		l := layouts[name]
+		t.Run(name, func(t *testing.T) {
+			h := openHand(t)
+			datacenter, worker := r.Int64N(1<<l.DatacenterBits), r.Int64N(1<<l.WorkerBits)
+			h.install(l, datacenter, worker, unchanged)
+			// Durations end after 292 years, and the clock goes a million ticks ahead.
+			tick := 1000 + r.Int64N(min(1<<l.TimeBits-1<<21, int64(250*365*24*time.Hour/l.Unit)))
+			at := func(ticks int64) time.Time { // the middle of a tick
+				return l.Epoch.Add(time.Duration(ticks)*l.Unit + l.Unit/2).Truncate(time.Microsecond)
+			}
+			compose := func(number int64) types.Snowflake {
+				t.Helper()
+				id, err := l.Compose(core.Parts{
+					Time: at(number >> l.SequenceBits), Datacenter: datacenter, Worker: worker,
+					Sequence: number & (1<<l.SequenceBits - 1),
+				})
+				must(t, err)
+				return id
+			}
+			slack := int64(16 * time.Millisecond / l.Unit)
+			next := tick << l.SequenceBits // the number that a draw should get
+			// A number that nextval gives past the slack is left out, as of a tick with two numbers.
+			follows := func() {
+				if next >= (tick+slack+1)<<l.SequenceBits {
+					next++
+				}
+			}
+			for _, step := range []struct {
+				what string
+				by   int64 // ticks
+				want func()
+			}{
+				{"at first", 0, func() {}},
+				{"while the clock stands", 0, follows},
+				{"within 16 ms", slack, follows},
+				{"after more", 2, func() { next = tick << l.SequenceBits }},
+				{"after a step back", -500, func() { next++ }}, // the number that nextval gave is left out
+				{"far ahead", 1 << 20, func() { next = tick << l.SequenceBits }},
+			} {
+				tick += step.by
+				h.set(at(tick))
+				step.want()
+				got := h.draw(h.db, 1)[0]
+				if want := compose(next); got != want {
+					t.Errorf("%s, id_next() = %d, %+v; want %d, %+v", step.what, got, l.Parts(got), want, l.Parts(want))
+				}
+				next++
+			}
+		})
+	}
+}
+
+func TestNoKeyByHandOnPostgreSQLIsPastTheEndOfTheLayout(t *testing.T) {
+	for name, l := range map[string]core.Layout{
+		"default":        core.Default(),
+		"63 bits of one": {Epoch: core.Default().Epoch, Unit: time.Second, TimeBits: 31, SequenceBits: 32},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openHand(t)
+			h.install(l, 0, 0, unchanged)
+			for _, past := range []time.Duration{time.Hour, 0} {
+				h.set(l.Exhausted().Add(past))
+				if keys, err := h.tryDraw(h.db, 1); err == nil || !strings.Contains(err.Error(), "out of ") {
+					t.Errorf("id_next() %v after the end = %d, %v; want that it is out of bounds", past, keys, err)
+				}
+			}
+			h.set(l.Exhausted().Add(-time.Minute)) // the errors changed nothing
+			if id := h.draw(h.db, 1)[0]; l.Parts(id).Time.After(l.Exhausted().Add(-time.Minute)) {
+				t.Errorf("id_next() a minute before the end has the time %v", l.Parts(id).Time)
+			}
+			h.exec(fmt.Sprintf("SELECT setval('%s.snowkey_next', %d)", h.schema, int64(1)<<(l.TimeBits+l.SequenceBits)-1))
+			if keys, err := h.tryDraw(h.db, 1); err == nil || !strings.Contains(err.Error(), "reached maximum value") {
+				t.Errorf("id_next() after the last key = %d, %v; want that the sequence is at its end", keys, err)
+			}
+		})
+	}
+}
+
+// Ten thousand rows of one statement outrun the 51,200 keys per second of JavaScript's layout.
+func TestAStatementOnPostgreSQLInsertsManyRowsByHand(t *testing.T) {
+	for name, l := range map[string]core.Layout{"default": core.Default(), "JavaScript": core.JavaScript()} {
+		t.Run(name, func(t *testing.T) {
+			h := openHand(t)
+			h.install(l, 0, 5, unchanged)
+			h.set(time.Now()) // it stands
+			h.exec("CREATE TABLE " + h.schema + ".orders (id bigint PRIMARY KEY DEFAULT " + h.schema + ".id_next(), number bigint)")
+			h.exec("INSERT INTO " + h.schema + ".orders (number) SELECT generate_series(1, 10000)")
+			var rows, ordered int
+			must(t, h.db.QueryRowContext(t.Context(), "SELECT count(*), count(*) FILTER (WHERE number = rank) FROM (SELECT number, rank() OVER (ORDER BY id) FROM "+h.schema+".orders) AS o").Scan(&rows, &ordered))
+			if rows != 10000 || ordered != rows {
+				t.Errorf("%d rows, %d in the order of the statement; want 10000", rows, ordered)
+			}
+		})
+	}
+}
+
+func TestARoleWithoutPrivilegesOnPostgreSQLInsertsByHand(t *testing.T) {
+	h := openHand(t)
+	h.install(core.Default(), 0, 5, unchanged)
+	role := spaceName()
+	h.exec("CREATE ROLE " + role)
+	t.Cleanup(func() {
+		h.exec("DROP OWNED BY " + role)
+		h.exec("DROP ROLE " + role)
+	})
+	h.exec("GRANT USAGE ON SCHEMA " + h.schema + " TO " + role)
+	c := h.conn()
+	_, err := c.ExecContext(t.Context(), "SET ROLE "+role)
+	must(t, err)
+	// A function in front of the search path is not called.
+	h.exec("CREATE FUNCTION " + h.schema + ".nextval(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1 / 0::bigint'")
+	_, err = c.ExecContext(t.Context(), "SET search_path = "+h.schema+", pg_catalog")
+	must(t, err)
+	if keys := h.draw(c, 2); keys[0] >= keys[1] {
+		t.Errorf("keys of a role = %d; want two, in order", keys)
+	}
+	if _, err := c.ExecContext(t.Context(), "SELECT pg_catalog.setval('"+h.schema+".snowkey_next', 1)"); err == nil {
+		t.Error("setval by a role without privileges = nil; want an error")
+	}
+	_, err = c.ExecContext(t.Context(), "RESET ROLE")
+	must(t, err)
+}
+
+// The statements of docs/operations.md: rows by hand, and a new beginning under another number
+// after a clock that was a month ahead.
+func TestTheStatementsOnPostgreSQLForRowsByHandRun(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/operations.md")
+	must(t, err)
+	_, section, _ := strings.Cut(string(page), "\n## Insert a row by hand\n")
+	all, err := markdown.Blocks(section)
+	must(t, err)
+	var blocks []markdown.Block
+	for _, b := range all {
+		if b.Language == "sql" {
+			blocks = append(blocks, b)
+		}
+	}
+	h := openHand(t)
+	run := func(text string) {
+		t.Helper()
+		for statement := range strings.SplitSeq(text, ";\n") {
+			if statement = strings.NewReplacer("public.", h.schema+".", " orders ", " "+h.schema+".orders ").Replace(statement); statement != "" {
+				h.exec(statement)
+			}
+		}
+	}
+	h.install(core.Default(), 0, 1023, unchanged)
+	h.exec("CREATE TABLE " + h.schema + ".orders (id bigint PRIMARY KEY, number text)")
+	run(blocks[0].Text)
+	session := h.conn() // has plans with the old sequence
+	h.step(30 * 24 * time.Hour)
+	far := h.draw(session, 1)[0]
+	h.step(-30 * 24 * time.Hour)
+	run(blocks[1].Text)
+	h.install(core.Default(), 0, 1022, unchanged)
+	h.exec("INSERT INTO " + h.schema + ".orders (number) VALUES ('A-18')")
+	id := h.draw(session, 1)[0]
+	if p := core.Default().Parts(id); p.Worker != 1022 || id >= far || p.Time.After(time.Now().Add(24*time.Hour)) {
+		t.Errorf("id_next() under the new number = %+v; want worker 1022, and a time near the clock", p)
+	}
+	var rows int
+	must(t, h.db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+h.schema+".orders").Scan(&rows))
+	if rows != 2 {
+		t.Errorf("%d rows; want 2", rows)
+	}
+}
+
+// A backend that is killed takes all memory of the server with it, as an immediate shutdown does,
+// and the log that is not yet written.
+func TestACrashOfPostgreSQLRepeatsNoKeyByHand(t *testing.T) {
+	dsn, _ := servertest.StartPostgreSQL(t, "wal_writer_delay=10s", "autovacuum=off", "max_wal_senders=0")
+	h := newHand(t, openSqlx(t, "pgx", dsn).DB)
+	h.db.SetMaxIdleConns(0) // none of before a crash
+	crash := func() {
+		t.Helper()
+		victim, witness := h.conn(), h.conn()
+		backend, err := os.FindProcess(pidOf(t, victim))
+		must(t, err)
+		must(t, backend.Kill())
+		h.await("all sessions have ended", func() bool { return witness.PingContext(t.Context()) != nil })
+		_, _ = victim.Close(), witness.Close()
+		h.await("the server has recovered", func() bool { return h.db.PingContext(t.Context()) == nil })
+	}
+	// repeats draws 40 keys before and after crashes, with a clock that may be behind them.
+	repeats := func(ahead time.Duration, change func(string) string) (n int) {
+		t.Helper()
+		h.exec("UPDATE " + h.schema + ".clock SET at = now() + interval '1 day' + ahead, ahead = ahead + interval '7 days'")
+		h.install(core.Default(), 0, 1, change)
+		h.draw(h.db, 1)
+		h.exec(fmt.Sprintf("UPDATE %s.clock SET at = at - interval '%d milliseconds'", h.schema, ahead.Milliseconds()))
+		h.exec("CHECKPOINT")
+		seen := map[types.Snowflake]bool{}
+		for range 4 {
+			// What it writes to the log covers the numbers that others draw next.
+			tx, err := h.db.BeginTx(t.Context(), nil)
+			must(t, err)
+			h.draw(tx, 1)
+			for range 10 {
+				for _, id := range h.draw(h.db, 1) {
+					if seen[id] {
+						n++
+					}
+					seen[id] = true
+				}
+			}
+			crash()
+			_ = tx.Rollback() // of a session that is gone
+			if ahead <= 0 {   // the time that the crash took
+				h.exec("UPDATE " + h.schema + ".clock SET at = at + interval '100 milliseconds'")
+			}
+		}
+		return n
+	}
+	for _, ahead := range []time.Duration{0, time.Hour} {
+		if n := repeats(ahead, unchanged); n > 0 {
+			t.Errorf("with a clock %v behind the keys, %d of 40 came again after a crash; want none", ahead, n)
+		}
+	}
+	upper := regexp.MustCompile(` OR n >= .* THEN`)
+	if n := repeats(time.Hour, func(text string) string { return upper.ReplaceAllString(text, " THEN") }); n == 0 {
+		t.Error("without setval for keys ahead of the clock, none came again; want some, or the test sees nothing")
+	}
+}
+
+func TestRowsWithoutAKeyAreRefusedOnMariaDB(t *testing.T) { refusesKeyless(t, servertest.MariaDB(t)) }
+func TestRowsWithoutAKeyAreRefusedOnMySQL(t *testing.T)   { refusesKeyless(t, servertest.MySQL(t)) }
+
+func refusesKeyless(t *testing.T, dsn string) {
+	g := leaseMySQL(t, dsn, func(*mysql.Config) {})
+	statements, err := keysql.RequireKey(keysql.MySQL, "orders", "id")
+	must(t, err)
+	for _, mode := range []string{"", "STRICT_ALL_TABLES", "NO_AUTO_VALUE_ON_ZERO"} {
+		for _, column := range []string{"BIGINT NOT NULL", "BIGINT UNSIGNED NOT NULL", "BIGINT NOT NULL AUTO_INCREMENT"} {
+			t.Run(mode+" "+column, func(t *testing.T) {
+				c, err := g.admin.Conn(t.Context())
+				must(t, err)
+				defer func() { _ = c.Close() }()
+				exec := func(text string) error {
+					_, err := c.ExecContext(t.Context(), text)
+					return err
+				}
+				must(t, exec("SET SESSION sql_mode = '"+mode+"'"))
+				must(t, exec("DROP TABLE IF EXISTS orders"))
+				must(t, exec("CREATE TABLE orders (id "+column+" PRIMARY KEY, number VARCHAR(10))"))
+				for range 2 { // again changes nothing
+					for _, s := range statements {
+						must(t, exec(s))
+					}
+				}
+				for _, row := range []string{
+					"INSERT INTO orders (number) VALUES ('A')",
+					"INSERT INTO orders VALUES (NULL, 'A')",
+					"INSERT INTO orders VALUES (0, 'A')",
+					"INSERT INTO orders VALUES (DEFAULT, 'A')",
+					"INSERT INTO orders SELECT 0, 'A'",
+					"INSERT IGNORE INTO orders VALUES (0, 'A')",
+					"REPLACE INTO orders VALUES (0, 'A')",
+					"INSERT INTO orders VALUES (-1, 'A')",
+				} {
+					// Outside of strict mode, an unsigned column turns -1 into 0 before the trigger.
+					if err := exec(row); err == nil {
+						t.Errorf("%s = nil; want an error", row)
+					}
+				}
+				must(t, exec("INSERT INTO orders VALUES (177026472345612305, 'A')"))
+				var rows int
+				must(t, c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders").Scan(&rows))
+				if rows != 1 {
+					t.Errorf("%d rows; want the one with a key", rows)
+				}
+			})
+		}
+	}
+}
+
+// Six writers: go test ./internal/proof/servers/suites -run '^$' -bench ByHand.
+func BenchmarkKeysByHandOnPostgreSQL(b *testing.B) {
+	db, err := sql.Open("pgx", servertest.PostgreSQL(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = db.Close() })
+	db.SetMaxIdleConns(6)
+	schema := spaceName()
+	statements, err := keysql.Default(keysql.PostgreSQL, core.Default(), 0, 1023, schema)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range append([]string{"CREATE SCHEMA " + schema}, statements...) {
+		if _, err := db.ExecContext(b.Context(), s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Cleanup(func() { _, _ = db.ExecContext(context.Background(), "DROP SCHEMA "+schema+" CASCADE") })
+	for _, rows := range []int{1, 100} {
+		b.Run(fmt.Sprint(rows, " a statement"), func(b *testing.B) {
+			query := fmt.Sprintf("SELECT count(%s.id_next()) FROM generate_series(1, %d)", schema, rows)
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var writing sync.WaitGroup
+			for range 6 {
+				writing.Go(func() {
+					for left.Add(-1) >= 0 {
+						if _, err := db.ExecContext(b.Context(), query); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			writing.Wait()
+			b.ReportMetric(float64(b.N*rows)/b.Elapsed().Seconds(), "keys/s")
+		})
+	}
+}

@@ -1,0 +1,562 @@
+package servers
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/snowkey/snowkey"
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/keysql"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/segment"
+	"github.com/snowkey/snowkey/core/segment/sqlsegment"
+	"github.com/snowkey/snowkey/core/serial"
+	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
+)
+
+// A namesTarget is a server with two schemas, in which one finds a table by the search_path or the
+// default database. Nobody else has a table there. Its pools begin in the first schema.
+type namesTarget struct {
+	leaseTarget
+	first, second string
+}
+
+// use is the statement that leads the tables of a connection to a schema.
+func (g namesTarget) use(schema string) string {
+	if g.dialect == sqlstore.MySQL {
+		return "USE " + schema
+	}
+	return "SET search_path TO " + schema
+}
+
+// one returns a pool of one connection.
+func (g namesTarget) one(t *testing.T) *sql.DB {
+	t.Helper()
+	db := g.open(t)
+	db.SetMaxOpenConns(1)
+	return db
+}
+
+func (g namesTarget) do(t *testing.T, db interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+}, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatalf("Exec(%q) = %v", text, err)
+		}
+	}
+}
+
+// count returns a number of a query of the administrator.
+func (g namesTarget) count(t *testing.T, query string) (n int64) {
+	t.Helper()
+	must(t, g.admin.QueryRow(query).Scan(&n))
+	return n
+}
+
+// config is that of a store whose table, by default, is found.
+func (g namesTarget) config(table string) sqlstore.Config {
+	return sqlstore.Config{Dialect: g.dialect, Table: table, Logger: quiet}
+}
+
+// namesPostgres has a database of its own, since every role knows all the tables of a database.
+func namesPostgres(t *testing.T) namesTarget {
+	t.Helper()
+	u, err := url.Parse(servertest.PostgreSQL(t))
+	must(t, err)
+	root := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: u.String(), connect: pgxConnector}
+	root.admin = root.open(t)
+	name := spaceName()
+	root.exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { root.exec(t, "DROP DATABASE "+name+" WITH (FORCE)") })
+	u.Path = "/" + name
+	g := namesTarget{root, "tenant_a", "tenant_b"}
+	g.dsn = u.String()
+	g.admin = g.open(t)
+	g.exec(t, "CREATE SCHEMA tenant_a")
+	g.exec(t, "CREATE SCHEMA tenant_b")
+	query := u.Query()
+	query.Set("search_path", g.first)
+	u.RawQuery = query.Encode()
+	g.dsn = u.String()
+	return g
+}
+
+// namesMySQL has a user who sees these two databases alone.
+func namesMySQL(t *testing.T, dsn string) namesTarget {
+	t.Helper()
+	config, err := mysql.ParseDSN(dsn)
+	must(t, err)
+	root := leaseTarget{dialect: sqlstore.MySQL, driver: "mysql", dsn: dsn, connect: mysqlConnector}
+	root.admin = root.open(t)
+	user := spaceName()[:20]
+	g := namesTarget{root, user + "_a", user + "_b"}
+	root.exec(t, "CREATE USER "+user+"@'%'")
+	t.Cleanup(func() { root.exec(t, "DROP USER "+user+"@'%'") })
+	for _, database := range []string{g.first, g.second} {
+		root.exec(t, "CREATE DATABASE "+database)
+		t.Cleanup(func() { root.exec(t, "DROP DATABASE "+database) })
+		root.exec(t, "GRANT ALL ON "+database+".* TO "+user+"@'%'")
+	}
+	config.User, config.Passwd, config.DBName = user, "", g.first
+	g.dsn = config.FormatDSN()
+	return g
+}
+
+func eachNamed(t *testing.T, f func(t *testing.T, g namesTarget)) {
+	t.Helper()
+	t.Run("PostgreSQL", func(t *testing.T) { f(t, namesPostgres(t)) })
+	t.Run("MariaDB", func(t *testing.T) { f(t, namesMySQL(t, servertest.MariaDB(t))) })
+	t.Run("MySQL", func(t *testing.T) { f(t, namesMySQL(t, servertest.MySQL(t))) })
+}
+
+// stores are the three kinds.
+var stores = map[string]func(*sql.DB, sqlstore.Config) (interface{ CreateTables(context.Context) error }, error){
+	"snowkey_leases": func(db *sql.DB, c sqlstore.Config) (interface{ CreateTables(context.Context) error }, error) {
+		return sqllease.New(db, c)
+	},
+	"snowkey_segments": func(db *sql.DB, c sqlstore.Config) (interface{ CreateTables(context.Context) error }, error) {
+		return sqlsegment.New(db, c)
+	},
+	"snowkey_counters": func(db *sql.DB, c sqlstore.Config) (interface{ CreateTables(context.Context) error }, error) {
+		return sqlserial.New(db, c)
+	},
+}
+
+// Two services write to public.orders as two roles, one of which has a schema of its own name.
+func TestRolesWithSchemasOfTheirOwnHaveOneTableOfLeases(t *testing.T) {
+	g := namesPostgres(t)
+	billing := spaceName()
+	web := billing + "_web"
+	for _, role := range []string{billing, web} {
+		g.exec(t, "CREATE ROLE "+role+" LOGIN")
+		t.Cleanup(func() {
+			g.exec(t, "DROP OWNED BY "+role)
+			g.exec(t, "DROP ROLE "+role)
+		})
+		g.exec(t, "GRANT ALL ON SCHEMA public TO "+role)
+	}
+	g.exec(t, "CREATE SCHEMA AUTHORIZATION "+billing) // which web may not use
+	as := func(role string) *sql.DB {
+		u, err := url.Parse(g.dsn)
+		must(t, err)
+		u.User, u.RawQuery = url.User(role), "sslmode=disable"
+		own := g.leaseTarget
+		own.dsn = u.String()
+		return own.open(t)
+	}
+	open := func(role, table string) (*core.Generator, error) {
+		gen, err := snowkey.Open(t.Context(), as(role), snowkey.Config{Table: table, Logger: quiet})
+		if err == nil {
+			t.Cleanup(func() { must(t, gen.Close(context.Background())) })
+		}
+		return gen, err
+	}
+	_, err := open(billing, "")
+	must(t, err)
+	gen, err := open(web, "")
+	if gen != nil || !errors.Is(err, sqlstore.ErrOtherSchema) || !errors.Is(err, leasestore.ErrPermanent) {
+		t.Fatalf("Open as the role without a schema = %v, %v; want %v", gen, err, sqlstore.ErrOtherSchema)
+	}
+	for _, part := range []string{billing + ".snowkey_leases", "public.snowkey_leases", "Config.Table"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("Open as the role without a schema = %v; want %q in it", err, part)
+		}
+	}
+
+	// What the error says works.
+	g.exec(t, "GRANT USAGE ON SCHEMA "+billing+" TO "+web)
+	g.exec(t, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA "+billing+" TO "+web)
+	_, err = open(web, billing+".snowkey_leases")
+	must(t, err)
+	if n := g.count(t, "SELECT COUNT(DISTINCT worker) FROM "+billing+".snowkey_leases WHERE owner <> ''"); n != 2 {
+		t.Errorf("%d numbers are held; want 2 in one table", n)
+	}
+}
+
+func TestTableIsNotCreatedBesideThatOfAnotherSchema(t *testing.T) {
+	eachNamed(t, func(t *testing.T, g namesTarget) {
+		for table, open := range stores {
+			a, err := open(g.open(t), g.config(""))
+			must(t, err)
+			must(t, a.CreateTables(t.Context()))
+			must(t, a.CreateTables(t.Context()))
+
+			db := g.one(t)
+			g.do(t, db, g.use(g.second))
+			b, err := open(db, g.config(""))
+			must(t, err)
+			err = b.CreateTables(t.Context())
+			if !errors.Is(err, sqlstore.ErrOtherSchema) {
+				t.Errorf("CreateTables of a second %s = %v; want %v", table, err, sqlstore.ErrOtherSchema)
+				continue
+			}
+			for _, part := range []string{g.first + "." + table, "Config.Table", "or to " + g.second + "." + table} {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("CreateTables of a second %s = %v; want %q in it", table, err, part)
+				}
+			}
+			explicit, err := open(db, g.config(g.second+"."+table))
+			must(t, err)
+			must(t, explicit.CreateTables(t.Context()))
+
+			// Both are there now, and the Store has one of them, whose name it logs.
+			var log strings.Builder
+			c := g.config("")
+			c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			c2, err := open(db, c)
+			must(t, err)
+			must(t, c2.CreateTables(t.Context()))
+			for _, part := range []string{"level=DEBUG", "level=WARN", "table=" + g.second + "." + table, "others=[" + g.first + "." + table + "]"} {
+				if !strings.Contains(log.String(), part) {
+					t.Errorf("CreateTables with two %s logs %s; want %q in it", table, &log, part)
+				}
+			}
+		}
+	})
+}
+
+// Neither of two that begin at once sees the table that the other one is about to create.
+func TestOfStoresThatCreateTablesAtOnceInTwoSchemasOneIsRefused(t *testing.T) {
+	eachNamed(t, func(t *testing.T, g namesTarget) {
+		for table, open := range stores {
+			var created, refused [2]int
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			for i := range 8 {
+				db := g.one(t)
+				g.do(t, db, g.use([]string{g.first, g.second}[i%2]))
+				s, err := open(db, g.config(""))
+				must(t, err)
+				wg.Go(func() {
+					err := s.CreateTables(t.Context())
+					mu.Lock()
+					defer mu.Unlock()
+					switch {
+					case err == nil:
+						created[i%2]++
+					case errors.Is(err, sqlstore.ErrOtherSchema):
+						refused[i%2]++
+					default:
+						t.Errorf("CreateTables of %s = %v; want nil or %v", table, err, sqlstore.ErrOtherSchema)
+					}
+				})
+			}
+			wg.Wait()
+			slices.Sort(created[:])
+			slices.Sort(refused[:])
+			if want := [2]int{0, 4}; created != want || refused != want {
+				t.Errorf("%s: %v stores were created, and %v refused; want 4 of one schema, and 4 of the other", table, created, refused)
+			}
+		}
+	})
+}
+
+// A request leaves SET search_path, or USE, on the pooled connection.
+func TestTablesStayWhateverAConnectionWasToldMeanwhile(t *testing.T) {
+	eachNamed(t, func(t *testing.T, g namesTarget) {
+		db := g.one(t)
+		at := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
+		series := serial.Series{Name: "invoices", Prefix: "INV", Digits: 6}
+		for _, schema := range []string{g.first, g.second} {
+			segments, err := sqlsegment.New(db, g.config(schema+"."+sqlsegment.DefaultTable))
+			must(t, err)
+			must(t, segments.CreateTables(t.Context()))
+			must(t, segments.Create(t.Context(), segment.Row{Tag: "orders", Next: 1, Step: 10, Stride: 1}))
+			serials, err := sqlserial.New(db, g.config(schema+"."+sqlserial.DefaultTable))
+			must(t, err)
+			must(t, serials.CreateTables(t.Context()))
+			must(t, serials.Define(t.Context(), series))
+			g.do(t, db, "CREATE TABLE "+schema+".orders (id BIGINT NOT NULL PRIMARY KEY)")
+		}
+		g.do(t, db, "INSERT INTO "+g.first+".orders (id) VALUES (500)")
+
+		leases := g.store(t, db)
+		segments, err := sqlsegment.New(db, g.config(""))
+		must(t, err)
+		serials, err := sqlserial.New(db, g.config(""))
+		must(t, err)
+		must(t, serials.Define(t.Context(), series))
+		floor := segments.Floor(sqlsegment.Column{Table: "orders", Name: "id"})
+
+		c := newLease()
+		r := mustClaim(t, leases, c)
+		other := g
+		other.schema = g.second
+		mustClaim(t, other.store(t, db), c)
+		for i := range 4 {
+			schema := []string{g.first, g.second}[i%2]
+			g.do(t, db, g.use(schema))
+			renewal := leaseRenewal(c, r)
+			reply, err := leases.Renew(t.Context(), renewal)
+			if err != nil {
+				t.Fatalf("Renew in %s = %v; want the row of %s", schema, err, g.first)
+			}
+			r = reply
+			if taken, err := segments.Take(t.Context(), segment.Take{Tag: "orders", Count: 10}); err != nil || taken.First != int64(1+10*i) {
+				t.Errorf("Take in %s = %+v, %v; want the range from %d", schema, taken, err, 1+10*i)
+			}
+			if n, err := floor(t.Context()); err != nil || n != 500 {
+				t.Errorf("Floor in %s = %d, %v; want 500, the greatest of %s", schema, n, err, g.first)
+			}
+			tx, err := db.BeginTx(t.Context(), nil)
+			must(t, err)
+			n, err := serials.NextIn(t.Context(), tx, series, at)
+			if err != nil || n.N != int64(2*i+1) {
+				t.Errorf("NextIn in %s = %v, %v; want %d", schema, n, err, 2*i+1)
+			}
+			must(t, tx.Commit())
+			if n, err := serials.Take(t.Context(), "invoices", n.Period, at, 1); err != nil || n != int64(2*i+2) {
+				t.Errorf("Take of a serial in %s = %d, %v; want %d", schema, n, err, 2*i+2)
+			}
+		}
+		if n := g.count(t, "SELECT COUNT(*) FROM "+g.second+".snowkey_leases WHERE owner <> ''"); n != 1 {
+			t.Errorf("%d rows of %s are held; want the one of its own lease", n, g.second)
+		}
+		if n := g.count(t, "SELECT COUNT(*) FROM "+g.second+".snowkey_counters"); n != 0 {
+			t.Errorf("%d counters are in %s; want none", n, g.second)
+		}
+	})
+}
+
+// Each transaction has a search_path, or a default database, of its own.
+func TestNextInGivesNoNumberTwiceByThePathOfItsTransaction(t *testing.T) {
+	eachNamed(t, func(t *testing.T, g namesTarget) {
+		db := g.open(t)
+		series := serial.Series{Name: "invoices", Prefix: "INV", Digits: 6}
+		at := time.Now()
+		next := func(s *sqlserial.Store, schema string) (serial.Number, error) {
+			tx, err := db.BeginTx(t.Context(), nil)
+			must(t, err)
+			defer func() { must(t, tx.Commit()) }()
+			g.do(t, tx, g.use(schema))
+			return s.NextIn(t.Context(), tx, series, at)
+		}
+		create := func(table string) *sqlserial.Store {
+			s, err := sqlserial.New(db, g.config(table))
+			must(t, err)
+			must(t, s.CreateTables(t.Context()))
+			must(t, s.Define(t.Context(), series))
+			return s
+		}
+		s := create("")
+		given := map[string]bool{}
+		for _, schema := range []string{g.first, g.second, g.first, g.second} {
+			n, err := next(s, schema)
+			if err != nil || given[n.Text] {
+				t.Errorf("NextIn in %s = %v, %v; want a number that was not given before", schema, n, err)
+			}
+			given[n.Text] = true
+		}
+
+		// A Store that has not looked for its tables takes those of the transaction only if there are
+		// no others.
+		fresh, err := sqlserial.New(db, g.config(""))
+		must(t, err)
+		if n, err := next(fresh, g.second); !errors.Is(err, sqlstore.ErrNoTable) || n != (serial.Number{}) {
+			t.Errorf("first NextIn in a schema without tables = %v, %v; want %v", n, err, sqlstore.ErrNoTable)
+		}
+		if n, err := next(fresh, g.first); err != nil || n.N != 5 {
+			t.Errorf("NextIn after that = %v, %v; want 5", n, err)
+		}
+		if n, err := next(fresh, g.second); err != nil || n.N != 6 {
+			t.Errorf("NextIn after that = %v, %v; want 6", n, err)
+		}
+		create(g.second + ".snowkey_counters")
+		fresh, err = sqlserial.New(db, g.config(""))
+		must(t, err)
+		for _, schema := range []string{g.second, g.first} {
+			if n, err := next(fresh, schema); !errors.Is(err, sqlstore.ErrOtherSchema) || n != (serial.Number{}) ||
+				!strings.Contains(err.Error(), g.first+".snowkey_counters") || !strings.Contains(err.Error(), g.second+".snowkey_counters") {
+				t.Errorf("first NextIn in %s, one of two schemas with tables = %v, %v; want %v, and both names", schema, n, err, sqlstore.ErrOtherSchema)
+			}
+		}
+		must(t, fresh.Define(t.Context(), series))
+		if n, err := next(fresh, g.second); err != nil || n.N != 7 {
+			t.Errorf("NextIn after Define = %v, %v; want 7, of %s", n, err, g.first)
+		}
+	})
+}
+
+func TestDroppedTableIsMissingAndNeverThatOfAnotherSchema(t *testing.T) {
+	eachNamed(t, func(t *testing.T, g namesTarget) {
+		db := g.one(t)
+		for table, open := range stores {
+			s, err := open(db, g.config(""))
+			must(t, err)
+			must(t, s.CreateTables(t.Context()))
+			other, err := open(db, g.config(g.second+"."+table))
+			must(t, err)
+			must(t, other.CreateTables(t.Context()))
+			g.do(t, db, "DROP TABLE "+g.first+"."+table, g.use(g.second))
+			err = readOrClaim(t, s)
+			var missing *sqlstore.TableError
+			if !errors.As(err, &missing) || !errors.Is(err, sqlstore.ErrNoTable) || missing.Tables[0] != g.first+"."+table {
+				t.Errorf("%s after it was dropped = %v; want %v of that of %s", table, err, sqlstore.ErrNoTable, g.first)
+			}
+			if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrOtherSchema) {
+				t.Errorf("CreateTables of %s after it was dropped = %v; want %v", table, err, sqlstore.ErrOtherSchema)
+			}
+			g.do(t, db, g.use(g.first))
+		}
+	})
+}
+
+// readOrClaim runs an operation that needs the first table.
+func readOrClaim(t *testing.T, s any) error {
+	t.Helper()
+	switch s := s.(type) {
+	case lease.Store:
+		_, err := s.Claim(t.Context(), newLease())
+		return err
+	case *sqlsegment.Store:
+		_, err := s.Rows(t.Context())
+		return err
+	case *sqlserial.Store:
+		_, err := s.Rows(t.Context())
+		return err
+	}
+	return fmt.Errorf("a %T", s)
+}
+
+// A Store that has found nothing looks again.
+func TestTablesThatComeLaterAreFound(t *testing.T) {
+	eachNamed(t, func(t *testing.T, g namesTarget) {
+		db := g.one(t)
+		for table, open := range stores {
+			s, err := open(db, g.config(""))
+			must(t, err)
+			g.do(t, db, g.use(g.second))
+			if err := readOrClaim(t, s); !errors.Is(err, sqlstore.ErrNoTable) {
+				t.Errorf("%s without tables = %v; want %v", table, err, sqlstore.ErrNoTable)
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := s.CreateTables(ended); !errors.Is(err, context.Canceled) {
+				t.Errorf("CreateTables under an ended context = %v; want %v", err, context.Canceled)
+			}
+			explicit, err := open(db, g.config(g.first+"."+table))
+			must(t, err)
+			must(t, explicit.CreateTables(t.Context()))
+			g.do(t, db, g.use(g.first))
+			must(t, readOrClaim(t, s))
+		}
+	})
+}
+
+// PostgreSQL looks for every table among the temporary ones first.
+func TestTemporaryTableIsNoTableOfAStore(t *testing.T) {
+	g := namesPostgres(t)
+	db := g.one(t)
+	for table, open := range stores {
+		a, err := open(db, g.config(""))
+		must(t, err)
+		g.do(t, db, "CREATE TEMPORARY TABLE "+table+" (series TEXT)", "SET search_path TO pg_temp, "+g.first)
+		must(t, a.CreateTables(t.Context()))
+		must(t, readOrClaim(t, a))
+		b, err := open(db, g.config(""))
+		must(t, err)
+		must(t, readOrClaim(t, b))
+		if n := g.count(t, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = '"+g.first+"' AND tablename = '"+table+"'"); n != 1 {
+			t.Errorf("%d tables %s in %s; want 1", n, table, g.first)
+		}
+		g.do(t, db, "RESET search_path")
+	}
+}
+
+// "$user" may be any name.
+func TestSchemaOfAnyNameIsNamedInFull(t *testing.T) {
+	for _, schema := range []string{"Shop-2", `sh"op.x`, "läden"} {
+		t.Run(schema, func(t *testing.T) {
+			g := namesPostgres(t)
+			quoted := `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
+			db := g.one(t)
+			g.do(t, db, "CREATE SCHEMA "+quoted, "SET search_path TO "+quoted)
+			for table, open := range stores {
+				s, err := open(db, g.config(""))
+				must(t, err)
+				must(t, s.CreateTables(t.Context()))
+				must(t, readOrClaim(t, s))
+				g.count(t, "SELECT COUNT(*) FROM "+quoted+"."+table) // it is there
+			}
+		})
+	}
+	g := namesPostgres(t)
+	db := g.one(t)
+	g.do(t, db, `CREATE SCHEMA "who?"`, `SET search_path TO "who?", public`)
+	for table, open := range stores {
+		s, err := open(db, g.config(""))
+		must(t, err)
+		if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), "Config.Table") {
+			t.Errorf("CreateTables of %s in a schema with a question mark = %v; want it refused", table, err)
+		}
+	}
+}
+
+func TestConnectionWithoutASchemaIsToldSo(t *testing.T) {
+	eachNamed(t, func(t *testing.T, g namesTarget) {
+		db := g.one(t)
+		if g.dialect == sqlstore.PostgreSQL {
+			g.do(t, db, "SET search_path TO nowhere")
+		} else {
+			config, err := mysql.ParseDSN(g.dsn)
+			must(t, err)
+			config.DBName = ""
+			g.dsn = config.FormatDSN()
+			db = g.one(t)
+		}
+		for table, open := range stores {
+			s, err := open(db, g.config(""))
+			must(t, err)
+			for _, err := range []error{readOrClaim(t, s), s.CreateTables(t.Context())} {
+				if !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), "Config.Table") {
+					t.Errorf("%s = %v; want %v, and Config.Table", table, err, sqlstore.ErrNoTable)
+				}
+			}
+			explicit, err := open(db, g.config(g.first+"."+table))
+			must(t, err)
+			must(t, explicit.CreateTables(t.Context()))
+			must(t, readOrClaim(t, explicit))
+		}
+	})
+}
+
+func TestIDNextCountsInItsOwnSequenceUnderEveryPath(t *testing.T) {
+	g := namesPostgres(t)
+	db := g.one(t)
+	statements, err := keysql.Default(keysql.PostgreSQL, core.Default(), 0, 1, g.first)
+	must(t, err)
+	g.do(t, db, statements...)
+	// What the names lead to by the path has a sequence that would begin anew.
+	g.do(t, db, "CREATE SEQUENCE "+g.second+".snowkey_next", "CREATE TEMPORARY SEQUENCE snowkey_next",
+		"CREATE TABLE "+g.first+".orders (id BIGINT PRIMARY KEY DEFAULT "+g.first+".id_next())")
+	for i := range 40 {
+		g.do(t, db, "SET search_path TO "+[]string{g.first, g.second, "pg_temp, public", "''"}[i%4], "INSERT INTO "+g.first+".orders DEFAULT VALUES")
+	}
+	if n := g.count(t, "SELECT COUNT(*) FROM "+g.first+".orders"); n != 40 {
+		t.Errorf("%d rows; want 40", n)
+	}
+	for _, other := range []string{g.second + ".snowkey_next", "pg_temp.snowkey_next"} {
+		var used bool
+		must(t, db.QueryRow("SELECT is_called FROM "+other).Scan(&used))
+		if used {
+			t.Errorf("id_next has counted in %s", other)
+		}
+	}
+}

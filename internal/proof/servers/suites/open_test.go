@@ -1,0 +1,298 @@
+package servers
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/snowkey/snowkey"
+	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/core/lease"
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
+)
+
+// opened is c with the table in full, as config has it.
+func (g leaseTarget) opened(c snowkey.Config) snowkey.Config {
+	c.Table = g.config(sqllease.DefaultTable).Table
+	return c
+}
+
+// Open asks the database what it is, whatever the driver and whatever is wrapped around it.
+func TestOpenGivesEachProcessOfADatabaseAWorkerNumber(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) leaseTarget{
+		"pgx": func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) },
+		"pq":  func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) },
+		"pgx in a wrapper": func(t *testing.T) leaseTarget {
+			return leasePostgres(t, func(dsn string) (driver.Connector, error) {
+				c, err := pgxConnector(dsn)
+				return wrapper{c}, err
+			})
+		},
+		"MariaDB": func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) },
+		"MySQL":   func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := make(t)
+			workers := map[int64]bool{}
+			for range 3 {
+				gen, err := snowkey.Open(t.Context(), g.open(t), g.opened(snowkey.Config{}))
+				must(t, err)
+				t.Cleanup(func() { must(t, gen.Close(context.Background())) })
+				id, err := gen.Next(t.Context())
+				must(t, err)
+				workers[gen.Layout().Parts(id).Worker] = true
+			}
+			if len(workers) != 3 {
+				t.Errorf("3 generators have %d worker numbers; want 3", len(workers))
+			}
+			var rows int
+			must(t, g.admin.QueryRow("SELECT COUNT(*) FROM snowkey_leases WHERE owner <> ''").Scan(&rows))
+			if rows != 3 {
+				t.Errorf("%d rows are held; want 3", rows)
+			}
+		})
+	}
+}
+
+// A wrapper stands for a program's connector that traces its statements.
+type wrapper struct{ driver.Connector }
+
+func (w wrapper) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := w.Connector.Connect(ctx)
+	return wrapped{c}, err
+}
+
+func (wrapper) Driver() driver.Driver { return nil }
+
+type wrapped struct{ driver.Conn }
+
+func (w wrapped) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	return w.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+}
+
+// eachOpened runs f for a new database on each server.
+func eachOpened(t *testing.T, f func(t *testing.T, g leaseTarget)) {
+	for name, make := range map[string]func(*testing.T) leaseTarget{
+		"PostgreSQL": func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) },
+		"MariaDB":    func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) },
+		"MySQL":      func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) },
+	} {
+		t.Run(name, func(t *testing.T) { f(t, make(t)) })
+	}
+}
+
+func TestOpenRefusesAnotherLayoutUnlessItHasAnotherNamespace(t *testing.T) {
+	eachOpened(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		opened := func(c snowkey.Config) error {
+			gen, err := snowkey.Open(t.Context(), db, g.opened(c))
+			if err == nil {
+				err = gen.Close(t.Context())
+			}
+			return err
+		}
+		must(t, opened(snowkey.Config{}))
+		err := opened(snowkey.Config{Layout: core.JavaScript()})
+		if !errors.Is(err, lease.ErrLayout) || !strings.Contains(err.Error(), "41/0/10/12") || !strings.Contains(err.Error(), "38/0/6/9") {
+			t.Errorf("Open with another layout = %v; want lease.ErrLayout, and both layouts", err)
+		}
+		must(t, opened(snowkey.Config{Layout: core.JavaScript(), Namespace: "numbers"}))
+	})
+}
+
+// Programs that are killed again and again use up 64 numbers in a minute.
+func TestTheFewNumbersOfJavaScriptAreFreeAfterTenSeconds(t *testing.T) {
+	eachOpened(t, func(t *testing.T, g leaseTarget) {
+		layout := core.JavaScript()
+		layout.SequenceBits, layout.WorkerBits = layout.SequenceBits+layout.WorkerBits-1, 1
+		db := g.open(t)
+		for range 2 {
+			gen, err := snowkey.Open(t.Context(), db, g.opened(snowkey.Config{Layout: layout}))
+			must(t, err)
+			defer func() { must(t, gen.Close(context.Background())) }()
+		}
+		_, err := snowkey.Open(t.Context(), db, g.opened(snowkey.Config{Layout: layout, AcquireWait: 1}))
+		var none *lease.NoFreeWorkerError
+		if !errors.As(err, &none) {
+			t.Fatalf("Open of the third of 2 = %v; want a *lease.NoFreeWorkerError", err)
+		}
+		if none.Wait > 10*time.Second {
+			t.Errorf("Open error = %v; want a number free in at most 10s", err)
+		}
+	})
+}
+
+func TestCloseAfterTheDatabaseIsAnErrorAndLeavesTheNumberBusy(t *testing.T) {
+	eachOpened(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		gen, err := snowkey.Open(t.Context(), db, g.opened(snowkey.Config{}))
+		must(t, err)
+		must(t, db.Close())
+		if err := gen.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "database is closed") || !strings.Contains(err.Error(), "it is free at") {
+			t.Errorf("Close after that of the database = %v; want what is wrong, and when the number is free", err)
+		}
+		var busy int
+		must(t, g.admin.QueryRow("SELECT COUNT(*) FROM snowkey_leases WHERE owner <> ''").Scan(&busy))
+		if busy != 1 {
+			t.Errorf("%d rows are held; want 1", busy)
+		}
+	})
+}
+
+func TestOpenWithinATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
+	eachOpened(t, func(t *testing.T, g leaseTarget) {
+		db := g.open(t)
+		db.SetMaxOpenConns(1)
+		tx, err := db.BeginTx(t.Context(), nil)
+		must(t, err)
+		defer func() { must(t, tx.Rollback()) }()
+		for _, dialect := range []sqlstore.Dialect{0, g.dialect} {
+			over, waits := make(chan struct{}), db.Stats().WaitCount
+			go func() {
+				if poll(t.Context(), func() bool { return db.Stats().WaitCount > waits }) {
+					close(over)
+				}
+			}()
+			_, err := snowkey.Open(expiring{t.Context(), over}, db, g.opened(snowkey.Config{Dialect: dialect}))
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "in use") {
+				t.Errorf("Open with dialect %v = %v; want the end of the context, and that the pool is used up", dialect, err)
+			}
+		}
+	})
+}
+
+func TestOpenPrintsTheStatementsThatItMayNotRun(t *testing.T) {
+	check := func(t *testing.T, g leaseTarget) {
+		t.Helper()
+		gen, err := snowkey.Open(t.Context(), g.open(t), g.opened(snowkey.Config{}))
+		var missing *sqlstore.TableError
+		if gen != nil || !errors.As(err, &missing) || !errors.Is(err, sqlstore.ErrNoTable) {
+			t.Fatalf("Open = %v, %v; want a *sqlstore.TableError", gen, err)
+		}
+		cause, statements, _ := strings.Cut(err.Error(), "\n")
+		if !strings.HasPrefix(cause, "snowkey: Open: the database lacks the tables ") || strings.Count(cause, "snowkey: ") != 1 {
+			t.Errorf("the first line of Open's error = %s; want first what is missing, and the package's name once", cause)
+		}
+		for _, part := range []string{"denied", missing.Tables[0], "let a user with the right to create tables run this once"} {
+			if !strings.Contains(cause, part) || strings.Contains(cause, "CreateTables") {
+				t.Errorf("the first line of Open's error = %s; want %q in it, and no method of the store", cause, part)
+			}
+		}
+		if want := strings.Join(missing.Statements, ";\n") + ";"; statements != want {
+			t.Errorf("Open's error has the statements\n%s\nwant each on a line of its own\n%s", statements, want)
+		}
+	}
+	eachUnprivileged(t, func(t *testing.T, _, program leaseTarget, _ func(string)) { check(t, program) })
+}
+
+func TestOpenByAReaderOfItsTablesNamesTheRightsToGrant(t *testing.T) {
+	eachUnprivileged(t, func(t *testing.T, admin, program leaseTarget, grant func(rights string)) {
+		gen, err := snowkey.Open(t.Context(), admin.open(t), admin.opened(snowkey.Config{}))
+		must(t, err)
+		must(t, gen.Close(t.Context()))
+		c := program.opened(snowkey.Config{})
+		for _, has := range []string{"SELECT", "SELECT, INSERT"} {
+			grant(has)
+			gen, err := snowkey.Open(t.Context(), program.open(t), c)
+			if gen != nil || !dialect.Denied(err) {
+				t.Fatalf("Open with %s = %v, %v; want that the database denies it", has, gen, err)
+			}
+			if want := "snowkey: Open: the program lacks a right to the tables " + c.Table + ", " + c.Table + "_meta and " + c.Table + "_past of worker numbers: grant it SELECT, INSERT and UPDATE on all three ("; !strings.HasPrefix(err.Error(), want) || strings.Count(err.Error(), "snowkey: ") != 1 {
+				t.Errorf("Open with %s = %v; want first %s", has, err, want)
+			}
+		}
+		grant("SELECT, INSERT, UPDATE")
+		gen, err = snowkey.Open(t.Context(), program.open(t), c)
+		must(t, err)
+		must(t, gen.Close(t.Context()))
+	})
+}
+
+// eachUnprivileged runs test with an administrator and a program of one schema or database, in which
+// the program may create no table. What grant gives it on all tables takes the place of what it had.
+func eachUnprivileged(t *testing.T, test func(t *testing.T, admin, program leaseTarget, grant func(rights string))) {
+	t.Run("PostgreSQL", func(t *testing.T) {
+		role := spaceName()
+		admin := leasePostgres(t, pgxConnector)
+		admin.exec(t, "CREATE ROLE "+role)
+		t.Cleanup(func() {
+			admin.exec(t, "DROP OWNED BY "+role)
+			admin.exec(t, "DROP ROLE "+role)
+		})
+		admin.exec(t, "GRANT USAGE ON SCHEMA "+admin.schema+" TO "+role)
+		program := admin
+		u, err := url.Parse(admin.dsn)
+		must(t, err)
+		query := u.Query()
+		query.Set("role", role)
+		u.RawQuery = query.Encode()
+		program.dsn = u.String()
+		test(t, admin, program, func(rights string) {
+			admin.exec(t, "REVOKE ALL ON ALL TABLES IN SCHEMA "+admin.schema+" FROM "+role)
+			admin.exec(t, "GRANT "+rights+" ON ALL TABLES IN SCHEMA "+admin.schema+" TO "+role)
+		})
+	})
+	for name, server := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			admin := leaseMySQL(t, server(t), func(*mysql.Config) {})
+			config, err := mysql.ParseDSN(admin.dsn)
+			must(t, err)
+			user := spaceName()[:20] + "@'%'"
+			admin.exec(t, "CREATE USER "+user)
+			t.Cleanup(func() { admin.exec(t, "DROP USER "+user) })
+			on := " ON " + config.DBName + ".* "
+			admin.exec(t, "GRANT SELECT, INSERT, UPDATE"+on+"TO "+user)
+			config.User, config.Passwd = strings.TrimSuffix(user, "@'%'"), ""
+			program := admin
+			program.dsn = config.FormatDSN()
+			test(t, admin, program, func(rights string) {
+				admin.exec(t, "REVOKE ALL"+on+"FROM "+user)
+				admin.exec(t, "GRANT "+rights+on+"TO "+user)
+			})
+		})
+	}
+}
+
+func TestOpenKnowsOtherDriversOfSQLite(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"orders.db", "a b?c#d%20&e.db"} {
+		file := filepath.Join(folder, name)
+		uri := "file:" + (&url.URL{Path: file}).EscapedPath()
+		for _, dsn := range []string{file, uri + "?_pragma=busy_timeout(1000)", ":memory:"} {
+			if strings.Contains(dsn, name) && strings.Contains(name, "?") {
+				continue // the driver takes what follows for its options
+			}
+			db := openModernc(t, dsn)
+			_, err := db.Exec("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY)")
+			must(t, err)
+			gen, err := snowkey.Open(t.Context(), db, snowkey.Config{})
+			must(t, err)
+			_, err = gen.Next(t.Context())
+			must(t, err)
+			must(t, gen.Close(t.Context()))
+		}
+		if info, err := os.Stat(file + "-leases"); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("Stat(%s-leases) = %v, %v; want a file", file, info, err)
+		}
+	}
+	file := filepath.Join(folder, "orders.db")
+	link := file + ".link"
+	must(t, os.Symlink(file, link))
+	gen, err := snowkey.Open(t.Context(), openModernc(t, link), snowkey.Config{})
+	must(t, err)
+	must(t, gen.Close(t.Context()))
+	if files, _ := filepath.Glob(file + "*-leases"); len(files) != 1 || files[0] != file+"-leases" {
+		t.Errorf("files of leases = %q; want one beside the file", files)
+	}
+}

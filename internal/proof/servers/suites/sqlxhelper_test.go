@@ -1,0 +1,269 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"net/url"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
+	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
+	_ "gorm.io/driver/sqlite" // registers sqlite3
+)
+
+// openSqlx opens a pool that is closed at the end of the test.
+func openSqlx(t *testing.T, driver, dsn string) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.Connect(driver, dsn)
+	if err != nil {
+		t.Fatalf("Connect(%q) = %v", driver, err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return db
+}
+
+// execSqlx runs one statement that must succeed.
+func execSqlx(t *testing.T, db *sqlx.DB, text string) {
+	t.Helper()
+	if _, err := db.Exec(text); err != nil {
+		t.Fatalf("Exec(%q) = %v", text, err)
+	}
+}
+
+// sqlxPostgres returns a database whose tables are in a schema of the test's
+// own. parameters are added to the URL.
+func sqlxPostgres(t *testing.T, driver string, parameters ...string) sqlxcases.Database {
+	t.Helper()
+	dsn := servertest.PostgreSQL(t)
+	schema := "sqlxhelper_" + rand.Text()
+	admin := openSqlx(t, "pgx", dsn)
+	execSqlx(t, admin, `CREATE SCHEMA "`+schema+`"`)
+	t.Cleanup(func() { execSqlx(t, admin, `DROP SCHEMA "`+schema+`" CASCADE`) })
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal("the URL of PostgreSQL cannot be parsed")
+	}
+	query := u.Query()
+	query.Set("search_path", `"`+schema+`"`)
+	for i := 0; i < len(parameters); i += 2 {
+		query.Set(parameters[i], parameters[i+1])
+	}
+	u.RawQuery = query.Encode()
+	return sqlxcases.Database{DB: openSqlx(t, driver, u.String()), Dialect: sqlxhelper.PostgreSQL}
+}
+
+// sqlxMariaDB is sqlxPostgres for MariaDB, with a database of the test's own.
+func sqlxMariaDB(t *testing.T, change func(*mysql.Config)) sqlxcases.Database {
+	t.Helper()
+	return sqlxMySQL(t, servertest.MariaDB(t), change)
+}
+
+// sqlxMySQL is sqlxMariaDB for the server of dsn, which may be MySQL.
+func sqlxMySQL(t *testing.T, dsn string, change func(*mysql.Config)) sqlxcases.Database {
+	t.Helper()
+	name := "sqlxhelper_" + rand.Text()
+	admin := openSqlx(t, "mysql", dsn)
+	execSqlx(t, admin, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execSqlx(t, admin, "DROP DATABASE "+name) })
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal("the DSN of the server cannot be parsed")
+	}
+	config.DBName = name
+	change(config)
+	return sqlxcases.Database{DB: openSqlx(t, "mysql", config.FormatDSN()), Dialect: sqlxhelper.MySQL}
+}
+
+// onMariaDBAndMySQL runs test on both. Their errors and triggers are alike, but each has
+// a parser and an optimizer of its own.
+func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Helper()
+	t.Run("MariaDB", func(t *testing.T) { test(t, servertest.MariaDB(t)) })
+	t.Run("MySQL", func(t *testing.T) { test(t, servertest.MySQL(t)) })
+}
+
+func TestSqlxCasesHoldOnSQLite(t *testing.T) {
+	t.Parallel()
+	db := openSqlx(t, "sqlite3", "file:"+t.TempDir()+"/test.db?_foreign_keys=on&_journal_mode=WAL&_synchronous=OFF&_busy_timeout=60000&_txlock=immediate")
+	sqlxcases.Run(t, sqlxcases.Database{DB: db, Dialect: sqlxhelper.SQLite})
+}
+
+func TestSqlxCasesHoldOnPostgresByPgx(t *testing.T) {
+	t.Parallel()
+	sqlxcases.Run(t, sqlxPostgres(t, "pgx"))
+}
+
+// The modes for poolers: parameters go as text, without asking the server for
+// their types first.
+func TestSqlxCasesHoldOnPostgresByPgxInItsOtherModes(t *testing.T) {
+	modes := []string{"simple_protocol"}
+	if *bulkPairs == 0 { // what exec sends differs less
+		modes = append(modes, "exec")
+	}
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			sqlxcases.Run(t, sqlxPostgres(t, "pgx/v5", "default_query_exec_mode", mode))
+		})
+	}
+}
+
+func TestSqlxCasesHoldOnPostgresByPq(t *testing.T) {
+	t.Parallel()
+	sqlxcases.Run(t, sqlxPostgres(t, "postgres"))
+}
+
+func TestSqlxCasesHoldOnMariaDB(t *testing.T) {
+	t.Parallel()
+	sqlxcases.Run(t, sqlxMariaDB(t, func(*mysql.Config) {}))
+}
+
+func TestSqlxCasesHoldOnMariaDBWithInterpolatedParameters(t *testing.T) {
+	t.Parallel()
+	sqlxcases.Run(t, sqlxMariaDB(t, func(c *mysql.Config) { c.InterpolateParams = true }))
+}
+
+func TestSqlxCasesHoldOnMySQL(t *testing.T) {
+	for name, interpolate := range map[string]bool{"prepared": false, "interpolated": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sqlxcases.Run(t, sqlxMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.InterpolateParams = interpolate }))
+		})
+	}
+}
+
+type suppressed struct {
+	types.Model
+	N int `db:"n"`
+}
+
+func TestRowsThatATriggerSuppressesAreAnErrorOnPostgres(t *testing.T) {
+	d := sqlxPostgres(t, "pgx")
+	execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+	execSqlx(t, d.DB, "CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.n < 0 THEN RETURN NULL; END IF; RETURN NEW; END'")
+	execSqlx(t, d.DB, "CREATE TRIGGER skip BEFORE INSERT ON suppressed FOR EACH ROW EXECUTE FUNCTION skip()")
+	h := sqlxhelper.New(sqlxcases.NewCounter(0))
+	rows := []suppressed{{N: 1}, {N: -1}, {N: 2}}
+	err := sqlxhelper.InTx(context.Background(), d.DB, nil, func(tx *sqlx.Tx) error {
+		var count *sqlxhelper.CountError
+		if err := h.InsertMany(context.Background(), tx, "suppressed", rows); !errors.As(err, &count) || count.Rows != 3 || count.Affected != 2 {
+			t.Errorf("InsertMany(rows of which one is suppressed) = %v; want a CountError with 3 rows, 2 affected", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("InTx() = %v; want nil", err)
+	}
+	var n int
+	if err := d.DB.Get(&n, "SELECT COUNT(*) FROM suppressed"); err != nil || n != 0 {
+		t.Errorf("rows = %d, %v; want 0", n, err)
+	}
+}
+
+// PostgreSQL cuts a name of more than 63 bytes. It would then insert into the other
+// table.
+func TestLongNameIsNotCutOnPostgres(t *testing.T) {
+	d := sqlxPostgres(t, "pgx")
+	name := "n23456789012345678901234567890123456789012345678901234567890123"
+	execSqlx(t, d.DB, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n BIGINT)")
+	h := sqlxhelper.New(sqlxcases.NewCounter(0))
+	if err := h.Insert(context.Background(), d.DB, name, &suppressed{}); err != nil {
+		t.Errorf("Insert(63 bytes) = %v; want nil", err)
+	}
+	if err := h.Insert(context.Background(), d.DB, name+"4", &suppressed{}); !errors.Is(err, sqlxhelper.ErrName) {
+		t.Errorf("Insert(64 bytes) = %v; want ErrName", err)
+	}
+}
+
+// Not only constraints refuse rows. What does so names no row.
+func TestRowThatATriggerAViewOrPartitionsRefuseIsAnErrorOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, rowsAreRefused)
+}
+
+func rowsAreRefused(t *testing.T, dsn string) {
+	t.Helper()
+	d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
+	execSqlx(t, d.DB, "CREATE TABLE triggered (id BIGINT PRIMARY KEY, n BIGINT)")
+	execSqlx(t, d.DB, "CREATE TRIGGER refuse BEFORE INSERT ON triggered FOR EACH ROW IF NEW.n < 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF")
+	execSqlx(t, d.DB, "CREATE TABLE viewed_from (id BIGINT PRIMARY KEY, n BIGINT)")
+	execSqlx(t, d.DB, "CREATE VIEW viewed AS SELECT id, n FROM viewed_from WHERE n >= 0 WITH CHECK OPTION")
+	execSqlx(t, d.DB, "CREATE TABLE parted (id BIGINT, n BIGINT, PRIMARY KEY (id, n)) PARTITION BY LIST (n) (PARTITION p VALUES IN (0, 1))")
+	for table, number := range map[string]uint16{"triggered": 1644, "viewed": 1369, "parted": 1526} {
+		for _, inTx := range []bool{false, true} {
+			rows := make([]suppressed, 1100)
+			rows[777].N = -1
+			tx, err := d.DB.Beginx()
+			if err != nil {
+				t.Fatal(err)
+			}
+			db := sqlxhelper.DB(d.DB)
+			if inTx {
+				db = tx
+			}
+			err = sqlxhelper.New(sqlxcases.NewCounter(0)).InsertMany(context.Background(), db, table, rows)
+			if commit := tx.Commit(); commit != nil {
+				t.Errorf("%s: Commit() = %v; want nil", table, commit)
+			}
+			var said *mysql.MySQLError
+			var in *sqlxhelper.InsertError
+			if !errors.As(err, &said) || said.Number != number || !errors.As(err, &in) || in.Row != -1 {
+				t.Errorf("InsertMany(%s, in a transaction: %v) = %v; want error %d, about no row", table, inTx, err, number)
+			}
+			var n int
+			if err := d.DB.Get(&n, "SELECT COUNT(*) FROM "+table); err != nil || n != 0 {
+				t.Errorf("rows in %s = %d, %v; want 0", table, n, err)
+			}
+		}
+	}
+}
+
+// A transaction that the server has ended by itself has no savepoint left. What
+// is sent next on it would be committed at once.
+func TestTransactionThatTheServerEndedIsReportedAsBrokenOnMariaDBAndMySQL(t *testing.T) {
+	onMariaDBAndMySQL(t, endedTransactionIsBroken)
+}
+
+func endedTransactionIsBroken(t *testing.T, dsn string) {
+	t.Helper()
+	d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
+	execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+	execSqlx(t, d.DB, "INSERT INTO suppressed VALUES (1, 0)")
+	h := sqlxhelper.New(sqlxcases.NewCounter(100))
+	tx, err := d.DB.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	db := endingTx{tx}
+	err = h.Insert(context.Background(), db, "suppressed", &suppressed{Model: types.Model{ID: 1}})
+	if !errors.Is(err, sqlxhelper.ErrTxBroken) {
+		t.Errorf("Insert(duplicate, transaction ended) = %v; want ErrTxBroken", err)
+	}
+	var number *mysql.MySQLError
+	if !errors.As(err, &number) || number.Number != 1062 {
+		t.Errorf("Insert(duplicate) = %v; want error 1062 in it", err)
+	}
+}
+
+// endingTx ends the transaction in the server before each insert, as a deadlock
+// does.
+type endingTx struct{ *sqlx.Tx }
+
+func (e endingTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if len(args) > 0 {
+		if _, err := e.Tx.ExecContext(ctx, "ROLLBACK"); err != nil {
+			return nil, err
+		}
+	}
+	return e.Tx.ExecContext(ctx, query, args...)
+}
