@@ -108,11 +108,11 @@ func (k policy) fills(s *schema.Schema, f *schema.Field) (bool, error) {
 
 // undecided returns the error of a key whose type is derived and that has no tag.
 func undecided(s *schema.Schema, f *schema.Field) error {
-	way := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
+	remedy := "tag it snowflake;autoIncrement:false for keys of the plugin, autoIncrement for those of the database, snowflake:- for your own"
 	if f.IndirectFieldType.Kind() == reflect.Struct {
-		way = "use types.Snowflake or types.ID, or tag it snowflake:- for keys of your own"
+		remedy = "use types.Snowflake or types.ID, or tag it snowflake:- for keys of your own"
 	}
-	return &ModelError{Model: s.String(), Field: f.Name, Reason: fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, way)}
+	return &ModelError{Model: s.String(), Field: f.Name, Reason: fmt.Sprintf("the type %s does not say who gives the key; %s", f.FieldType, remedy)}
 }
 
 // derived reports whether t may be defined as types.Snowflake. Reflection sees int64 in

@@ -62,9 +62,9 @@ func (u *unnest) prepare(db *gorm.DB) {
 
 // build writes the rows as arrays, or as GORM would.
 func (u *unnest) build(c clause.Clause, b clause.Builder) {
-	stmt, ours := b.(*gorm.Statement)
+	stmt, isStatement := b.(*gorm.Statement)
 	values, known := c.Expression.(clause.Values)
-	if ours && known && u.write(stmt, values) {
+	if isStatement && known && u.write(stmt, values) {
 		return
 	}
 	c.Builder = nil

@@ -80,14 +80,14 @@ func (k policy) verify(s *schema.Schema) []error {
 	}
 	e := &ModelError{s.String(), "", "no primary key, so the plugin fills none; add one, such as types.Model", ErrUnfilled}
 	if f := s.PrioritizedPrimaryField; f != nil {
-		by, way := "the program has to set", "give it the type types.Snowflake or types.ID, or the tag snowflake"
+		by, remedy := "the program has to set", "give it the type types.Snowflake or types.ID, or the tag snowflake"
 		if f.HasDefaultValue {
 			by = "the database fills"
 		}
 		if (policy{integers: true}).takes(f) {
-			way = "pass WithIntegerKeys to New"
+			remedy = "pass WithIntegerKeys to New"
 		}
-		e.Field, e.Reason = f.Name, fmt.Sprintf("the plugin does not fill this %s, which %s; %s, or tag it snowflake:- if that is meant", f.FieldType, by, way)
+		e.Field, e.Reason = f.Name, fmt.Sprintf("the plugin does not fill this %s, which %s; %s, or tag it snowflake:- if that is meant", f.FieldType, by, remedy)
 	}
 	return []error{e}
 }

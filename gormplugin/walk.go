@@ -29,15 +29,11 @@ func (g *graph) start(value any) error {
 	if t.Kind() != reflect.Struct {
 		return fmt.Errorf("gormplugin: Assign of %T; pass a pointer to a struct, or a slice of structs or of pointers: %w", value, gorm.ErrInvalidData)
 	}
-	stmt := &gorm.Statement{DB: g.db}
-	err := stmt.Parse(reflect.New(t).Interface())
-	if err == nil {
-		err = awaitParsed(g.db, stmt.Schema)
+	schemas, wrong := parse(g.db, []any{reflect.New(t).Interface()})
+	if len(wrong) > 0 {
+		return wrong[0]
 	}
-	if err != nil {
-		return fmt.Errorf("gormplugin: Assign: %w", err)
-	}
-	return g.walk(v, stmt.Schema)
+	return g.walk(v, schemas[0])
 }
 
 // modelOf returns the model of s, whose relations are parsed, see [awaitParsed].
