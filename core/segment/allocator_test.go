@@ -629,18 +629,25 @@ func TestFloorRefusesNumbersThatAreInUse(t *testing.T) {
 		if id, err := a.Next(t.Context()); !errors.Is(err, segment.ErrWentBack) || !strings.Contains(err.Error(), "500") || id != 0 {
 			t.Errorf("Next = %d, %v; want %v, with 500", id, err, segment.ErrWentBack)
 		}
-		if _, err := store.Raise(t.Context(), "a", 501); err != nil {
+		if _, err := store.Raise(t.Context(), "a", 500); err != nil {
+			t.Fatal(err)
+		}
+		at := start(t, store, segment.Config{Floor: floor})
+		if id, err := at.Next(t.Context()); !errors.Is(err, segment.ErrWentBack) || id != 0 {
+			t.Errorf("Next of a row that begins with the number in use = %d, %v; want %v", id, err, segment.ErrWentBack)
+		}
+		if _, err := store.Raise(t.Context(), "a", 511); err != nil { // above the range that was refused
 			t.Fatal(err)
 		}
 		b := start(t, store, segment.Config{Floor: floor})
-		if id := next(t, b); id != 501 {
-			t.Errorf("Next after Raise = %d; want 501", id)
+		if id := next(t, b); id != 511 {
+			t.Errorf("Next after Raise = %d; want 511", id)
 		}
 		for range 100 {
 			next(t, b)
 		}
-		if asked != 2 {
-			t.Errorf("two allocators ask Floor %d times; want 2", asked)
+		if asked != 3 {
+			t.Errorf("three allocators ask Floor %d times; want 3", asked)
 		}
 		down := errors.New("no table")
 		c := start(t, store, segment.Config{Floor: func(context.Context) (int64, error) { return 0, down }})
