@@ -81,7 +81,9 @@ func TestReplyToAnotherRequestIsUnknown(t *testing.T) {
 		"a swap that says 2":     {read: row, swap: int64(2), echo: true},
 		"a swap without an echo": {read: row, swap: []any{int64(1)}},
 	} {
-		a.sent = 1
+		if a.sent = 1; a.swap == nil { // which nothing refuses but the reading
+			a.swap, a.echo = int64(1), true
+		}
 		if _, err := storeOf(t, a).Renew(t.Context(), r); err == nil || definite(err) {
 			t.Errorf("%s: error %v; want one that is none of the four", name, err)
 		}
@@ -102,6 +104,34 @@ func TestRefusalOfWhatWasSentTwiceIsUnknown(t *testing.T) {
 	s = storeOf(t, answering{swap: int64(0), echo: true, sent: 1}).Register()
 	if done, err := s.Swap(t.Context(), in, leasestore.Seen{Row: from, Tag: "7,o,known,0,0,0,"}, to); done || err != nil {
 		t.Errorf("Swap that was sent once and refused = %t, %v; want false", done, err)
+	}
+}
+
+// A forgetful client knows no script by its hash.
+type forgetful struct{ answering }
+
+func (f forgetful) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	_ = f.answering.EvalSha(ctx, sha, keys, args...) // the command was sent
+	return redis.NewCmdResult(nil, noScript{})
+}
+
+func (f forgetful) Eval(ctx context.Context, text string, keys []string, args ...any) *redis.Cmd {
+	return f.answering.Eval(ctx, text, keys, args...)
+}
+
+type noScript struct{}
+
+func (noScript) Error() string { return "NOSCRIPT No matching script. Please use EVAL." }
+func (noScript) RedisError()   {}
+
+// A command that names a script which the server does not know has done nothing.
+func TestRefusalAfterAnUnknownScriptIsCertain(t *testing.T) {
+	s := place{prefix: "p"}.storeOn(t, forgetful{answering{swap: int64(0), echo: true, sent: 1}}).Register()
+	from := leasestore.Row{Worker: 3, Epoch: 7, Owner: "o", Nonce: "known"}
+	to := from
+	to.Nonce = "fresh"
+	if done, err := s.Swap(t.Context(), space("n", 8), leasestore.Seen{Row: from, Tag: "7,o,known,0,0,0,"}, to); done || err != nil {
+		t.Errorf("Swap that was sent again for want of a script, and refused = %t, %v; want false", done, err)
 	}
 }
 
