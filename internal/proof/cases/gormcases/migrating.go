@@ -607,7 +607,7 @@ func (e *env) guided(section string) {
 // hasTheCode fails the test if this file is without the Go code of a page.
 func (e *env) hasTheCode(page string) {
 	e.Helper()
-	source, err := os.ReadFile(filepath.Join(repository(e), "internal", "conformance", "gormcases", "migrating.go"))
+	source, err := os.ReadFile(filepath.Join(repository(e), "internal", "proof", "cases", "gormcases", "migrating.go"))
 	text, err2 := os.ReadFile(filepath.Join(repository(e), "docs", page))
 	blocks, err3 := markdown.Blocks(string(text))
 	if err := errors.Join(err, err2, err3); err != nil {

@@ -179,7 +179,7 @@ func (m module) consumer() string {
 // consume builds a published module as a user would, and runs a program with it: with the
 // lowest versions of what it requires, then with the newest.
 func (r *rehearsal) consume(ctx context.Context, m module) error {
-	program, err := os.ReadFile(filepath.Join(r.tree, "internal", "release", filepath.FromSlash(m.consumer())))
+	program, err := os.ReadFile(filepath.Join(r.tree, "internal", "proof", "release", "rehearsal", filepath.FromSlash(m.consumer())))
 	if err != nil {
 		return err
 	}

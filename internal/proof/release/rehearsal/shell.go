@@ -39,7 +39,7 @@ func checkCommand(tree string, words []string) error {
 	case len(words) == 0:
 		return nil
 	case slices.Contains([]string{".ci/run", "./.ci/run", ".ci/nightly"}, words[0]):
-		return namesIn(filepath.Join(tree, "internal", "gate", "steps.go"), `name: "%s",`, words[1:])
+		return namesIn(filepath.Join(tree, "internal", "proof", "release", "gate", "steps.go"), `name: "%s",`, words[1:])
 	case words[0] == "make":
 		return namesIn(filepath.Join(tree, "Makefile"), `(?m)^%s:`, words[1:])
 	case words[0] == "go" && len(words) > 1 && slices.Contains([]string{"run", "test", "build", "vet"}, words[1]):

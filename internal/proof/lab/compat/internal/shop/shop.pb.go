@@ -278,7 +278,7 @@ const file_shop_proto_rawDesc = "" +
 	"\x06Orders\x12.\n" +
 	"\bGetOrder\x12\x15.shop.GetOrderRequest\x1a\v.shop.Order\x120\n" +
 	"\tFindOrder\x12\x16.shop.FindOrderRequest\x1a\v.shop.Order\x12%\n" +
-	"\tSaveOrder\x12\v.shop.Order\x1a\v.shop.OrderB:Z8github.com/snowkey/snowkey/internal/compat/internal/shopb\x06proto3"
+	"\tSaveOrder\x12\v.shop.Order\x1a\v.shop.OrderBDZBgithub.com/snowkey/snowkey/internal/proof/lab/compat/internal/shopb\x06proto3"
 
 var (
 	file_shop_proto_rawDescOnce sync.Once
