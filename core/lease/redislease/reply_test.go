@@ -112,17 +112,17 @@ type forgetful struct{ answering }
 
 func (f forgetful) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	_ = f.answering.EvalSha(ctx, sha, keys, args...) // the command was sent
-	return redis.NewCmdResult(nil, noScript{})
+	return redis.NewCmdResult(nil, noScriptError{})
 }
 
 func (f forgetful) Eval(ctx context.Context, text string, keys []string, args ...any) *redis.Cmd {
 	return f.answering.Eval(ctx, text, keys, args...)
 }
 
-type noScript struct{}
+type noScriptError struct{}
 
-func (noScript) Error() string { return "NOSCRIPT No matching script. Please use EVAL." }
-func (noScript) RedisError()   {}
+func (noScriptError) Error() string { return "NOSCRIPT No matching script. Please use EVAL." }
+func (noScriptError) RedisError()   {}
 
 // A command that names a script which the server does not know has done nothing.
 func TestRefusalAfterAnUnknownScriptIsCertain(t *testing.T) {
