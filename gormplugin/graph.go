@@ -213,22 +213,29 @@ func (g *graph) assign() error {
 
 // order returns the rows as they were found, but the parents of each row, and their parents, before
 // it. This holds for every row that is not in a circle with its parent: a row is left only when all
-// its parents are, except those that are waiting for it.
+// its parents are, except those that are waiting for it. The rows that wait are a list, as in walk,
+// and no recursion.
 func (g *graph) order() []int {
 	order, seen := make([]int, 0, len(g.rows)), make([]bool, len(g.rows))
-	var visit func(i int)
-	visit = func(i int) {
-		if seen[i] {
-			return
-		}
-		seen[i] = true
-		for n := g.rows[i].first; n >= 0; n = g.edges[n].next {
-			visit(g.edges[n].parent)
-		}
-		order = append(order, i)
-	}
+	next := make([]int, len(g.rows)) // the edge to the parent that a row on path is to visit next
+	var path []int
 	for i := range g.rows {
-		visit(i)
+		for up := i; ; {
+			if up >= 0 && !seen[up] {
+				seen[up], next[up] = true, g.rows[up].first
+				path = append(path, up)
+			}
+			if len(path) == 0 {
+				break
+			}
+			row := path[len(path)-1]
+			if e := next[row]; e >= 0 {
+				up, next[row] = g.edges[e].parent, g.edges[e].next
+				continue
+			}
+			path, up = path[:len(path)-1], -1
+			order = append(order, row)
+		}
 	}
 	return order
 }
