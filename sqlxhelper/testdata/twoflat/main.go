@@ -1,17 +1,15 @@
-// Command twoflat inserts two rows without relations a second time, when all that is kept between
-// calls is there, and writes what was run then into the folder that it is given.
+// Command twoflat inserts two rows without relations, for package functions.
 package main
 
 import (
 	"context"
 	"log"
-	"os"
-	"runtime/coverage"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/mattn/go-sqlite3"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/internal/proof/functions"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )
@@ -22,12 +20,12 @@ type row struct {
 }
 
 func main() {
-	if err := run(context.Background(), os.Args[1]); err != nil {
+	if err := run(context.Background()); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, dir string) error {
+func run(ctx context.Context) error {
 	generator, err := core.New(core.Config{Worker: core.StaticWorker(1)})
 	if err != nil {
 		return err
@@ -41,16 +39,5 @@ func run(ctx context.Context, dir string) error {
 		return err
 	}
 	h := sqlxhelper.New(generator)
-	for range 2 {
-		if err := coverage.ClearCounters(); err != nil {
-			return err
-		}
-		if err := h.InsertMany(ctx, db, "t", []row{{N: 1}, {N: 2}}); err != nil {
-			return err
-		}
-	}
-	if err := coverage.WriteMetaDir(dir); err != nil {
-		return err
-	}
-	return coverage.WriteCountersDir(dir)
+	return functions.Write(func() error { return h.InsertMany(ctx, db, "t", []row{{N: 1}, {N: 2}}) })
 }
