@@ -64,7 +64,8 @@ import (
 //     has held a lock on these tables since. MySQL, MariaDB and SQLite answer the query only
 //     when it is over.
 //   - Otherwise the error matches [ErrCommitUnknown] and is an [*UnknownError]. This happens if no
-//     such row was created, as with raw SQL alone; if the transaction stays open; if the row may
+//     such row was created, as with raw SQL alone; if fn has ignored an error by which SQLite had
+//     ended the transaction, and gone on; if the transaction stays open; if the row may
 //     be hidden, by row level security, a rule, a view, or an attached file of SQLite, or may be
 //     in a table of the same name in another schema, or in another database of MySQL, which has a
 //     row with that key; if db is one connection, see db.Connection; and if the server cannot

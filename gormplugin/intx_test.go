@@ -663,6 +663,35 @@ func TestLostCommitOnOneConnectionIsUnknown(t *testing.T) {
 	}
 }
 
+// The error of the raw statement ends the transaction, and the second row is stored by itself.
+func TestInTxDoesNotKnowWhatIsStoredIfFnWentOnAfterTheEndOfItsTransaction(t *testing.T) {
+	db, _ := openLosing(t, gorm.Config{})
+	taken := "INSERT INTO names VALUES ('taken')"
+	err := first(db.AutoMigrate(&txItem{}), db.Exec("CREATE TABLE names (name TEXT UNIQUE ON CONFLICT ROLLBACK)").Error, db.Exec(taken).Error)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, runs := [2]txItem{}, 0
+	err = gormplugin.InTx(t.Context(), db, nil, func(tx *gorm.DB) error {
+		runs++
+		if err := create(tx, &items[0]); err != nil {
+			return err
+		}
+		if tx.Exec(taken).Error == nil {
+			t.Error("a name was stored twice")
+		}
+		return create(tx, &items[1])
+	})
+	var unknown *gormplugin.UnknownError
+	if !errors.As(err, &unknown) || !errors.Is(err, gormplugin.ErrCommitUnknown) || len(unknown.Rows) != 0 || runs != 1 {
+		t.Errorf("InTx() = %v after %d runs; want ErrCommitUnknown without rows after 1", err, runs)
+	}
+	var stored []types.Snowflake
+	if err := db.Model(&txItem{}).Pluck("id", &stored).Error; err != nil || !slices.Equal(stored, []types.Snowflake{items[1].ID}) {
+		t.Errorf("stored = %v, %v; want %v alone", stored, err, items[1].ID)
+	}
+}
+
 // GORM's own limit bounds all runs together.
 func TestDefaultTransactionTimeoutBoundsInTx(t *testing.T) {
 	db, _ := openLosing(t, gorm.Config{DefaultTransactionTimeout: time.Hour})

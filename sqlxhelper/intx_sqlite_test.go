@@ -261,3 +261,30 @@ func TestCommitThatStaysOpenOnSQLiteIsUnknown(t *testing.T) {
 		t.Errorf("InTx() = %v after %d runs; want ErrCommitUnknown and the deadline after 1", err, runs)
 	}
 }
+
+// The error of the raw statement ends the transaction, and the second row is stored by itself.
+func TestInTxDoesNotKnowWhatIsStoredIfFnWentOnAfterTheEndOfItsTransaction(t *testing.T) {
+	db, _ := openTwice(t, "")
+	exec(t, db, "CREATE TABLE names (name TEXT UNIQUE ON CONFLICT ROLLBACK)")
+	exec(t, db, "INSERT INTO names VALUES ('taken')")
+	runs := 0
+	err := InTx(t.Context(), db, nil, func(tx *sqlx.Tx) error {
+		runs++
+		h := New(nil)
+		if err := h.Insert(t.Context(), tx, "rows", &types.Model{ID: 1}); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(t.Context(), "INSERT INTO names VALUES ('taken')"); err == nil {
+			t.Error("a name was stored twice")
+		}
+		return h.Insert(t.Context(), tx, "rows", &types.Model{ID: 2})
+	})
+	var unknown *UnknownError
+	if !errors.As(err, &unknown) || !errors.Is(err, ErrCommitUnknown) || len(unknown.Rows) != 0 || runs != 1 {
+		t.Errorf("InTx() = %v after %d runs; want ErrCommitUnknown without rows after 1", err, runs)
+	}
+	var stored []int64
+	if err := db.Select(&stored, "SELECT id FROM rows"); err != nil || !slices.Equal(stored, []int64{2}) {
+		t.Errorf("stored = %v, %v; want 2 alone", stored, err)
+	}
+}

@@ -25,6 +25,15 @@ func NotCommitted(err error) bool {
 	return false
 }
 
+// EndedBefore reports whether the error of a COMMIT is SQLite's that no transaction is active: an
+// error has ended it before, as ON CONFLICT ROLLBACK, RAISE(ROLLBACK) and a full disk do, and each
+// statement after that was committed by itself.
+func EndedBefore(err error) bool {
+	return saidIn(err, func(a Answer, e error) bool {
+		return a.Code == sqliteError && containsAny(e, "no transaction is active")
+	})
+}
+
 // NotStored reports whether the error of a statement outside a transaction proves that nothing of
 // it was stored. False does not prove the contrary: the error may come from the implied COMMIT,
 // from the connection, or from a proxy.
@@ -32,7 +41,7 @@ func NotStored(err error) bool {
 	for e := range Tree(err) {
 		switch a := Of(e); {
 		case a == (Answer{}):
-		case a.notCommitted(), strings.HasPrefix(a.State, "53"): // insufficient resources, in a statement
+		case a.notCommitted(), a.primary() == sqliteError, strings.HasPrefix(a.State, "53"): // insufficient resources, in a statement
 			return true
 		case a.Number >= 2000 && a.Number < 3000 || a.Number >= 8000: // of clients in proxies; of TiDB and proxies
 		case a.Number != 0:
@@ -76,10 +85,10 @@ func (a Answer) notCommitted() bool {
 		// modernc.org/sqlite do. Older versions of the latter leave their connection inside
 		// the transaction, which is not committed later either, because database/sql sends
 		// COMMIT only after a BEGIN, and BEGIN fails there. A full disk is found before the
-		// commit point. Code 1 is "no transaction is active". An I/O error is not in the
-		// list, because it may have hit the very write that commits.
+		// commit point. An I/O error is not in the list, because it may have hit the very write
+		// that commits; see also EndedBefore.
 		switch a.primary() {
-		case sqliteError, sqliteBusy, sqliteFull, sqliteConstraint:
+		case sqliteBusy, sqliteFull, sqliteConstraint:
 			return true
 		}
 		return a.Code == sqliteLockedShared

@@ -41,7 +41,7 @@ func (coded) Code() int     { return 5 }
 var questions = map[string]func(error) bool{
 	"Retryable": Retryable, "LockNotAvailable": LockNotAvailable, "DuplicateKey": DuplicateKey, "Exists": Exists,
 	"NoTable": NoTable, "NoColumn": NoColumn, "NoTarget": NoTarget, "ReadOnly": ReadOnly, "BadConnection": BadConnection, "Interrupted": Interrupted,
-	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted,
+	"RowFault": RowFault, "Refused": Refused, "OutOfRange": OutOfRange, "Denied": Denied, "NotCommitted": NotCommitted, "EndedBefore": EndedBefore,
 	"LostAtCommit": LostAtCommit, "NotPrepared": NotPrepared, "UnknownVariable": UnknownVariable, "InTransaction": InTransaction,
 	"StalePlan": StalePlan, "Unread": Unread, "Unsupported": Unsupported,
 }
@@ -146,7 +146,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mattn(5), []string{"Retryable", "NotCommitted"}},
 		{mattn(sqlite3.ErrBusySnapshot), []string{"Retryable", "NotCommitted"}},
 		{mattn(sqlite3.ErrLockedSharedCache), []string{"Retryable", "NotCommitted"}},
-		{mattn(1), []string{"NotCommitted", "Refused"}}, // no transaction is active
+		{mattn(1), []string{"Refused"}},
 		{mattn(9), []string{"Interrupted", "Refused"}},
 		{mattn(6), []string{"Refused"}},
 		{mattn(18), []string{"RowFault", "Refused"}},
@@ -197,10 +197,11 @@ func TestMistakesInStatementsOfSQLiteAreToldByTheirText(t *testing.T) {
 		"INSERT INTO a (c) VALUES (1)":                        NoColumn,
 		"CREATE TABLE a (b)":                                  Exists,
 		"INSERT INTO a VALUES (1) ON CONFLICT (b) DO NOTHING": NoTarget,
+		"COMMIT": EndedBefore,
 	} {
 		_, err := db.Exec(text)
 		for name, other := range questions {
-			if want := reflect.ValueOf(other).Pointer() == reflect.ValueOf(ask).Pointer() || name == "NotCommitted" || name == "Refused"; other(err) != want {
+			if want := reflect.ValueOf(other).Pointer() == reflect.ValueOf(ask).Pointer() || name == "Refused"; other(err) != want {
 				t.Errorf("%s(%v) after %s = %v; want %v", name, err, text, !want, want)
 			}
 		}

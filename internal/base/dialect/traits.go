@@ -58,7 +58,8 @@ type Traits struct {
 	Standby bool
 	// EndsSilently: an error may end the transaction, by a deadlock, or by a lock that was not
 	// granted in time with innodb_rollback_on_timeout. The database then commits what comes after
-	// it by itself, and has nothing against the COMMIT. Others refuse that.
+	// it by itself, and has nothing against the COMMIT. SQLite refuses the COMMIT, see EndedBefore,
+	// and PostgreSQL every statement.
 	EndsSilently bool
 	// EndsCalls: calls of every driver end with their context. Some drivers of servers wait for
 	// one that is silent.

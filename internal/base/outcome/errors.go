@@ -92,6 +92,8 @@ var (
 	// as a mock.
 	ErrStranger = errors.New("no known database")
 	errPartial  = errors.New("WithPartialCommits is set, and so an error of a COMMIT proves nothing")
+	// errEnded is for SQLite, where an error that the function has ignored may end the transaction.
+	errEnded = errors.New("an error had ended the transaction, and the function went on: what came before is rolled back, and each statement after it is stored")
 	// ErrEarlier says why memory and table may differ.
 	ErrEarlier = errors.New("rows of an earlier run are stored after all: read them again, with all that the function took from the database")
 )

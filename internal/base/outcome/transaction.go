@@ -54,6 +54,9 @@ func (t *Transaction) Run(ctx context.Context, fn func(Tx) error) (End, error) {
 		}
 		return Abandoned, err
 	}
+	if !cut && dialect.EndedBefore(err) { // a row proves nothing of those before it
+		return InDoubt, t.Unknown(ctx, err, errEnded, nil)
+	}
 	p := t.pending(&t.Record)
 	p.Answered = cut
 	if cut { // committed on this server, and perhaps only there, see package standby
