@@ -67,7 +67,7 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 	switch err := p.unusable(); {
 	case err != nil:
 		return err
-	case db == nil || db.Config == nil:
+	case db == nil || db.Config == nil || db.Dialector == nil:
 		return fmt.Errorf("gormplugin: Assign: %w", gorm.ErrInvalidDB)
 	case db.Error != nil:
 		return db.Error

@@ -264,6 +264,7 @@ func TestAssignNeedsASourceAndADatabase(t *testing.T) {
 		"nil source":    {gormplugin.New(nil), db, gormplugin.ErrNoSource},
 		"nil database":  {gormplugin.New(one), nil, gorm.ErrInvalidDB},
 		"zero database": {gormplugin.New(one), &gorm.DB{}, gorm.ErrInvalidDB},
+		"no Dialector":  {gormplugin.New(one), &gorm.DB{Config: &gorm.Config{}}, gorm.ErrInvalidDB},
 		"failed chain":  {gormplugin.New(one), failed, errEmpty},
 	} {
 		if err := test.plugin.Assign(t.Context(), test.db, u); !errors.Is(err, test.want) {

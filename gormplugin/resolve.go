@@ -31,8 +31,8 @@ func (c *creation) resolve(u upsert) error {
 				c.columns[k].put(c.stmt.Context, c.rows.at(i), c.columns[k].scanned(v))
 			}
 		case f.Reason != 0:
-			if unresolved := c.unresolved(sent, i, f); unresolved != nil {
-				err = unresolved
+			if needed := c.forget(i); needed && err == nil { // of the first row alone, which asks once
+				err = c.unresolved(sent, i, f)
 			}
 		}
 	}
@@ -311,16 +311,18 @@ var reasons = map[readback.Reason]Reason{
 	readback.ReasonTwoRows:    ReasonTwoRows,
 }
 
-// unresolved sets the keys of row i to zero. It returns an error if associations need them.
-func (c *creation) unresolved(s *readback.Statement, i int, why readback.Found) error {
+// forget sets the keys of row i to zero, and reports whether associations need them.
+func (c *creation) forget(i int) (needed bool) {
 	row := c.rows.at(i)
-	needed := c.nested || c.associationsFollow(row) // before its values are gone
+	needed = c.nested || c.associationsFollow(row) // before its values are gone
 	for k := range c.columns {
 		c.columns[k].put(c.stmt.Context, row, cell{})
 	}
-	if !needed {
-		return nil
-	}
+	return needed
+}
+
+// unresolved returns the error for row i, whose keys associations need.
+func (c *creation) unresolved(s *readback.Statement, i int, why readback.Found) error {
 	reason := reasons[why.Reason]
 	if reason == ReasonStale && readback.Hides(s) {
 		reason = ReasonHidden

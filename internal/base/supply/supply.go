@@ -147,11 +147,15 @@ func (e *failedError) Unwrap() error { return e.err }
 // Sharded reports whether the keys name a shard. A nil Supply has no keys.
 func (s *Supply) Sharded() bool { return s != nil && s.shards != nil }
 
-// Wish returns the shard that ctx asks for, or placement.None, or the error of the source.
+// Wish returns the shard that ctx asks for, or placement.None, or an error: of the source, or for a
+// shard that is none, which would change the bits of a key above it.
 func (s *Supply) Wish(ctx context.Context) (shard int64, err error) {
 	shard, ok, err := s.shards.ShardFrom(ctx)
 	if !ok || err != nil {
 		return placement.None, err
+	}
+	if shard < 0 || shard > int64(s.mask) {
+		return placement.None, fmt.Errorf("the source has shard %d for it; want 0..%d", shard, s.mask)
 	}
 	return shard, nil
 }

@@ -350,3 +350,26 @@ func TestTheErrorOfASourceIsSaidOnceByBothPlugins(t *testing.T) {
 }
 
 func second(_ types.Snowflake, err error) error { return err }
+
+// foreign is a source of somebody else, with 16 shards, that has any shard for a context.
+type foreign struct {
+	next
+	shard int64
+}
+
+func (foreign) ShardBits() int { return 4 }
+
+func (f foreign) ShardFrom(context.Context) (int64, bool, error) { return f.shard, true, nil }
+
+func TestAShardThatIsNoneIsRefused(t *testing.T) {
+	for shard, valid := range map[int64]bool{-1: false, 0: true, 15: true, 16: false, math.MinInt64: false} {
+		s, err := supply.New(&foreign{shard: shard}, math.MaxInt64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Wish(t.Context())
+		if want := map[bool]int64{true: shard, false: placement.None}[valid]; got != want || (err == nil) != valid {
+			t.Errorf("Wish() = %d, %v for shard %d of 16; want %d, an error: %v", got, err, shard, want, !valid)
+		}
+	}
+}
