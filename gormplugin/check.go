@@ -20,30 +20,16 @@ func holdsSnowflake(f *schema.Field) bool {
 	return f.Creatable && f.Serializer == nil && hasKeyType(f)
 }
 
-// check refuses rows with a key, or a foreign key, that types.Snowflake would not read
-// back. One such row would fail every SELECT that meets it.
-//
-// The driver would find most of them by the Value method, but only after associations were
-// stored, without naming the row, and not in maps, which hold any type.
-func (c *creation) check() error {
-	for i := range c.rows.len() {
-		for k := range c.plan.checked {
-			column := &c.plan.checked[k]
-			if value := column.impossible(c.stmt.Context, c.rows.at(i)); value != nil && c.writes(column.field.DBName) {
-				return outOfRange(c.rows.path(c.stmt.Schema, i), column, value)
-			}
-		}
-	}
-	return nil
-}
-
 func outOfRange(path string, c *column, value any) error {
 	return fmt.Errorf("gormplugin: %s.%s is %v, want 0..%d: %w", path, c.field.Name, value, int64(math.MaxInt64), types.ErrRange)
 }
 
 // impossible returns the value of c in r if it is a number that types.Snowflake does not
-// read, or nil. Anything that is no number, such as gorm.Expr in a map, is left to the
-// database.
+// read, or nil. One such row would fail every SELECT that meets it. Anything that is no number,
+// such as gorm.Expr in a map, is left to the database.
+//
+// The driver would find most of them by the Value method, but only after associations were
+// stored, without naming the row, and not in maps, which hold any type.
 func (c *column) impossible(ctx context.Context, r row) any {
 	v := c.read(ctx, r)
 	if v.CanInt() { // first, because this runs for every row

@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/snowkey/snowkey/internal/base/supply"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -29,72 +28,54 @@ type creation struct {
 	nested bool              // the statement saves an association of another
 	fresh  []types.Snowflake // the keys that were assigned
 
-	// Hooks may change these. See read.
+	// Hooks may change these. See fill.
 	rows    rows
 	columns []column // those of plan.columns that the statement writes
 	selection
 
-	// sent holds what the statement writes to columns, row by row. It is nil where the
-	// database cannot change the keys.
-	sent     []cell
-	exact    bool           // RowsAffected is the number of rows that RETURNING gave
-	hidden   bool           // the upsert, from GORM: see countReturned
-	returned bool           // RETURNING gives the keys of the stored rows, in order
-	dropped  *clause.Clause // the upsert that is not sent: see dropUpsert
+	kind kind // decided by ensure
+
+	// sent holds what the statement writes to columns, row by row. It is nil where nothing
+	// changes the keys in memory.
+	sent    []cell
+	exact   bool           // RowsAffected is the number of rows that RETURNING gave
+	hidden  bool           // the upsert, from GORM: see countReturned
+	dropped *clause.Clause // the upsert that is not sent: see dropUpsert
 }
 
-// creationOf returns the creation of stmt, or nil if the plugin fills and checks nothing in
-// the model.
-func (in *installation) creationOf(stmt *gorm.Statement) (*creation, error) {
-	if v, ok := stmt.Settings.Load(creationSetting); ok {
-		if c, _ := v.(*creation); c.stmt == stmt {
-			return c, nil
-		}
-	}
-	m := in.model(stmt)
-	p := m.plan()
-	if p.err != nil || len(p.columns)+len(p.checked)+len(p.required) == 0 {
-		return nil, p.err
-	}
-	_, nested := stmt.Settings.Load(savedAssociations)
-	c := &creation{in: in, stmt: stmt, model: m, plan: p, nested: nested}
-	stmt.Settings.Store(creationSetting, c)
-	return c, nil
-}
-
-// fill gives the rows of the statement their keys. It returns nil if there is nothing to
-// do, or after an error, which it adds to db.
+// fill gives the rows of the statement their keys, and returns its creation. It returns nil if the
+// plugin fills and checks nothing in the model, or after an error, which it adds to db.
 func (in *installation) fill(db *gorm.DB) *creation {
-	if db.Error != nil || db.Statement.Schema == nil {
+	stmt := db.Statement
+	if db.Error != nil || stmt.Schema == nil {
 		return nil
 	}
-	c, err := in.creationOf(db.Statement)
-	if c != nil {
-		err = c.fill()
+	v, _ := stmt.Settings.Load(creationSetting)
+	c, _ := v.(*creation)
+	if c == nil || c.stmt != stmt {
+		m := in.model(stmt)
+		p := m.plan()
+		if p.err != nil || len(p.columns)+len(p.checked)+len(p.required) == 0 {
+			_ = db.AddError(p.err)
+			return nil
+		}
+		_, nested := stmt.Settings.Load(savedAssociations)
+		c = &creation{in: in, stmt: stmt, model: m, plan: p, nested: nested}
+		stmt.Settings.Store(creationSetting, c)
 	}
-	if err != nil {
+	if err := c.fill(); err != nil {
 		_ = db.AddError(err)
 		return nil
 	}
 	return c
 }
 
-// read reads the rows and the written columns from the statement.
+// choose leaves to columns those that the statement writes.
 //
 // It selects the primary key if that was neither selected nor omitted: a row without a key
 // cannot be stored, or SQLite would store it under a key that the caller does not see.
 // Other columns are filled only if they are written.
-func (c *creation) read() (err error) {
-	if c.rows, err = rowsOf(c.stmt); err != nil || c.rows.len() == 0 {
-		if len(c.plan.columns) == 0 {
-			return nil // rows that need no key are GORM's business
-		}
-		return err
-	}
-	c.columns = c.plan.columns
-	if len(c.stmt.Selects)+len(c.stmt.Omits) == 0 {
-		return nil
-	}
+func (c *creation) choose() {
 	c.selection = selectionOf(c.stmt, true)
 	c.columns = nil
 	for _, key := range c.plan.columns {
@@ -108,7 +89,6 @@ func (c *creation) read() (err error) {
 			c.columns = append(c.columns, key)
 		}
 	}
-	return nil
 }
 
 // A selection is what a statement writes of a model, by the names of columns and associations.
@@ -130,17 +110,13 @@ func (s *selection) writes(name string) bool {
 }
 
 // record keeps what the statement is going to write.
-func (c *creation) record() error {
+func (c *creation) record() {
 	c.sent = make([]cell, 0, c.rows.len()*len(c.columns))
 	for i := range c.rows.len() {
-		if !c.rows.settable(i) {
-			return unaddressable(c.stmt.Schema) // GORM's RETURNING would panic as well
-		}
 		for k := range c.columns {
 			c.sent = append(c.sent, c.columns[k].get(c.stmt.Context, c.rows.at(i)))
 		}
 	}
-	return nil
 }
 
 // sentAt returns what was sent for row i in columns[k]. It is not present for an expression
@@ -169,9 +145,6 @@ func (c *creation) dedupe() {
 	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Pointer {
 		return
 	}
-	if len(c.fresh) == v.Len()*len(c.plan.columns) {
-		return // each row got its keys just now, so none is repeated
-	}
 	// A new slice, because GORM may still read its own.
 	list, seen := reflect.MakeSlice(v.Type(), 0, v.Len()), make(map[uintptr]bool, v.Len())
 	for i := range v.Len() {
@@ -192,22 +165,36 @@ func (in *installation) assign(db *gorm.DB) {
 	if in.plugin.supply.Sharded() {
 		in.placeCreate(db)
 	}
-	if c := in.fill(db); c != nil && c.nested {
+	c := in.fill(db)
+	// A row that got its keys just now is not repeated.
+	if c != nil && c.nested && len(c.fresh) < c.rows.len()*len(c.plan.columns) {
 		c.dedupe()
 	}
 }
 
 // fill assigns the missing keys, all or none, and refuses rows that cannot be stored.
-func (c *creation) fill() error {
-	if err := c.read(); err != nil {
+//
+// It runs before the hooks and after them. It cannot know that there are none: other plugins
+// have callbacks in between as well, of which GORM does not tell.
+func (c *creation) fill() (err error) {
+	if c.rows, err = rowsOf(c.stmt); err != nil || c.rows.len() == 0 {
+		if len(c.plan.columns) == 0 {
+			return nil // rows that need no key are GORM's business
+		}
 		return err
 	}
-	if err := c.check(); err != nil {
-		return err
+	if c.columns = c.plan.columns; len(c.stmt.Selects)+len(c.stmt.Omits) > 0 {
+		c.choose()
 	}
 	ctx, missing := c.stmt.Context, 0
 	for i := range c.rows.len() {
 		r := c.rows.at(i)
+		for k := range c.plan.checked {
+			column := &c.plan.checked[k]
+			if value := column.impossible(ctx, r); value != nil && c.writes(column.field.DBName) {
+				return outOfRange(c.rows.path(c.stmt.Schema, i), column, value)
+			}
+		}
 		for k := range c.columns {
 			if c.columns[k].empty(ctx, r) {
 				missing++
@@ -217,17 +204,21 @@ func (c *creation) fill() error {
 	if missing == 0 {
 		return nil
 	}
-	if !c.rows.settable(0) { // then no row is
+	if c.rows.fixed {
 		return unaddressable(c.stmt.Schema)
 	}
-	ids, err := c.in.plugin.reserve(ctx, missing)
-	if err != nil {
-		return supply.Failed("gormplugin", missing, " for "+c.stmt.Schema.Name, err)
+	p, ids := c.in.plugin, make([]types.Snowflake, missing)
+	if err := p.supply.Take(ctx, ids); err != nil {
+		return takeError(missing, c.stmt.Schema.Name, err)
 	}
-	g, next := graphIn(ctx, c.in.plugin), 0
-	if g != nil {
-		g.startAt(ids[0])
+	var g *graph // of the rows, if keys have shards
+	if p.supply.Sharded() {
+		if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
+			g = s.graph
+			g.startAt(ids[0])
+		}
 	}
+	next := 0
 	for i := range c.rows.len() {
 		r := c.rows.at(i)
 		for k := range c.columns {

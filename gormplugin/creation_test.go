@@ -46,11 +46,10 @@ func openModels(tb testing.TB) *gorm.DB {
 // fill assigns the missing keys of a statement and returns them.
 func fill(in *installation, stmt *gorm.Statement) ([]types.Snowflake, error) {
 	stmt.Settings.Delete(creationSetting)
-	c, err := in.creationOf(stmt)
-	if err == nil {
-		err = c.fill()
+	if c := in.fill(stmt.DB); c != nil {
+		return c.fresh, nil
 	}
-	return c.fresh, err
+	return nil, stmt.DB.Error
 }
 
 func TestAssigningAllocatesNothingPerRow(t *testing.T) {

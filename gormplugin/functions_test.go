@@ -7,5 +7,5 @@ import (
 )
 
 func TestCreateOfAnOrderWithTwoItemsRunsThroughFewFunctions(t *testing.T) {
-	functions.AtMost(t, 57, "gormplugin", "twoitems")
+	functions.AtMost(t, 30, "gormplugin", "twoitems")
 }

@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/snowkey/snowkey/internal/base/supply"
+	"github.com/snowkey/snowkey/types"
 )
 
 // Assign gives a key to every row of a graph that lacks one, and sets the foreign keys
@@ -163,7 +163,7 @@ type graphModel struct {
 	relations []*relation // those that GORM stores with a row
 }
 
-// check is [creation.check] for a graph. It also checks the foreign keys that Assign would
+// check is the check of [creation.fill] for a graph. It also checks the foreign keys that Assign would
 // overwrite, because a Create checks them before it overwrites them.
 func (g *graph) check() error {
 	for i := range g.rows {
@@ -196,9 +196,9 @@ func (g *graph) assign() error {
 		}
 	}
 	if len(missing) > 0 {
-		ids, err := g.plugin.reserve(g.ctx, len(missing))
-		if err != nil {
-			return supply.Failed("gormplugin", len(missing), " for a graph of "+g.rows[0].model.schema.Name, err)
+		ids := make([]types.Snowflake, len(missing))
+		if err := g.plugin.supply.Take(g.ctx, ids); err != nil {
+			return takeError(len(missing), "a graph of "+g.rows[0].model.schema.Name, err)
 		}
 		g.startAt(ids[0])
 		for n, m := range missing {

@@ -218,7 +218,7 @@ func (p *Plugin) watch(t *transaction, r *outcome.Record, fn func(*gorm.DB) erro
 // It goes by the pool because nothing else remains of a transaction in all of its sessions: a new
 // statement loses GORM's settings, and WithContext the context.
 func (p *Plugin) recordOf(pool gorm.ConnPool) *outcome.Record {
-	if pool = bare(pool); !isTransaction(pool) || !reflect.ValueOf(pool).Comparable() {
+	if pool = bare(pool); !reflect.ValueOf(pool).Comparable() {
 		return nil
 	}
 	r, _ := p.records.Load(pool)

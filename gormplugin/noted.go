@@ -149,11 +149,10 @@ func setsKey(stmt *gorm.Statement) bool {
 	})
 }
 
-// note notes a row that the statement has inserted, by which an InTx can tell what became of its
-// transaction.
-func (in *installation) note(c *creation) {
-	r := in.plugin.recordOf(c.stmt.ConnPool)
-	if r == nil || len(c.columns) == 0 || c.rows.len() == 0 || !c.columns[0].field.PrimaryKey || !in.traits.Valid() {
+// note notes in r a row that the statement has inserted, by which an InTx can tell what became of
+// its transaction.
+func (in *installation) note(c *creation, r *outcome.Record) {
+	if len(c.columns) == 0 || c.rows.len() == 0 || !c.columns[0].field.PrimaryKey || !in.traits.Valid() {
 		return
 	}
 	table := readback.TableNameOf(c.table())
@@ -174,23 +173,20 @@ func (in *installation) note(c *creation) {
 // upsert that is still the fresh one was inserted. Without an upsert all rows were, and so was a
 // key that the caller has set, unless other rows may share it because it is one of several columns.
 func (c *creation) inserted() types.Snowflake {
-	u, upserts := c.upsert()
 	complete := c.stmt.RowsAffected >= int64(c.rows.len())
-	alone := len(c.stmt.Schema.PrimaryFields) == 1
 	switch {
-	case !upserts && !complete, len(c.sent) == 0 && upserts, upserts && c.keyKnown(u) && !complete:
+	case !complete && (c.kind == inserts || c.kind == byKey):
 		return 0 // a trigger may have left rows out
-	case !upserts && alone:
-		return c.keyAt(c.rows.len() - 1)
-	case !upserts:
+	case c.kind == inserts:
 		key := c.keyAt(c.rows.len() - 1)
-		if !slices.Contains(c.fresh, key) {
+		if len(c.stmt.Schema.PrimaryFields) > 1 && !slices.Contains(c.fresh, key) {
 			key = 0
 		}
 		return key
-	}
-	if c.rows.len()*len(c.columns) != len(c.sent) {
-		return 0 // see reconcile
+	case c.kind == byKey && c.sent == nil:
+		c.record() // nothing has changed the keys since
+	case c.rows.len()*len(c.columns) != len(c.sent):
+		return 0 // see reconcile and dropUpsert
 	}
 	for i, fresh := range slices.Backward(c.freshRows()) {
 		if fresh && c.columns[0].get(c.stmt.Context, c.rows.at(i)) == c.sentAt(i, 0) {

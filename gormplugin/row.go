@@ -19,6 +19,7 @@ import (
 type rows struct {
 	maps    []map[string]any
 	structs reflect.Value // a struct, or a slice or an array of them or of pointers to them
+	fixed   bool          // they cannot be changed: a struct or an array by value
 }
 
 // rowsOf returns the rows of stmt. It returns no rows where GORM will report an error, and
@@ -50,8 +51,9 @@ func rowsOf(stmt *gorm.Statement) (rows, error) {
 	default:
 		return rows{}, nil
 	}
+	fixed := v.Kind() != reflect.Slice && !v.CanAddr()
 	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
+		t, fixed = t.Elem(), false
 		for i := range v.Len() {
 			if v.Index(i).IsNil() {
 				return rows{}, nil // gorm.ErrInvalidData, with the index
@@ -62,7 +64,7 @@ func rowsOf(stmt *gorm.Statement) (rows, error) {
 	if m := stmt.Schema.ModelType; t != m && (t.Kind() != reflect.Struct || !t.ConvertibleTo(m)) {
 		return rows{}, fmt.Errorf("gormplugin: cannot create %s from %s, pass the model or a struct with its fields: %w", m, t, gorm.ErrInvalidData)
 	}
-	return rows{structs: v}, nil
+	return rows{structs: v, fixed: fixed}, nil
 }
 
 // replaceNil replaces the nil maps of list by empty ones, which can take a key. GORM takes
@@ -106,11 +108,6 @@ func (r rows) path(s *schema.Schema, i int) string {
 		return s.Name
 	}
 	return s.Name + "[" + strconv.Itoa(i) + "]"
-}
-
-// settable reports whether row i can be changed, as a struct or array by value cannot.
-func (r rows) settable(i int) bool {
-	return r.maps != nil || r.at(i).fields.CanAddr()
 }
 
 func unaddressable(s *schema.Schema) error {
@@ -272,21 +269,15 @@ func (c *column) scanned(v any) cell {
 
 // put stores v in r. A struct must be addressable.
 func (c *column) put(ctx context.Context, r row, v cell) {
-	if r.values != nil {
-		// The caller expects the type of the field in his map.
-		boxed := reflect.New(c.field.IndirectFieldType).Elem()
-		c.store(boxed, v)
-		key, _, _ := mapField(r.values, c.field)
-		r.values[key] = boxed.Interface()
+	var f reflect.Value
+	switch {
+	case r.values != nil: // the caller expects the type of the field in his map
+		f = reflect.New(c.field.IndirectFieldType).Elem()
+	case v.present || !c.absent(ctx, r.fields):
+		f = c.locate(ctx, r.fields)
+	default:
 		return
 	}
-	if v.present || !c.absent(ctx, r.fields) {
-		c.store(c.locate(ctx, r.fields), v)
-	}
-}
-
-// store sets f to v.
-func (c *column) store(f reflect.Value, v cell) {
 	switch {
 	case !v.present:
 		f.SetZero()
@@ -294,6 +285,10 @@ func (c *column) store(f reflect.Value, v cell) {
 		c.key.Renew(f).SetString(v.text)
 	default:
 		c.key.Set(f, types.Snowflake(v.number))
+	}
+	if r.values != nil {
+		key, _, _ := mapField(r.values, c.field)
+		r.values[key] = f.Interface()
 	}
 }
 

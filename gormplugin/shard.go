@@ -317,17 +317,6 @@ type scope struct {
 
 type scopeKey struct{}
 
-// graphIn returns the graph whose rows a statement with ctx saves, or nil if keys have no shards.
-func graphIn(ctx context.Context, p *Plugin) *graph {
-	if !p.supply.Sharded() {
-		return nil
-	}
-	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
-		return s.graph
-	}
-	return nil
-}
-
 // placeCreate places the rows of a create, before any SQL.
 func (in *installation) placeCreate(db *gorm.DB) {
 	if db.Error != nil || db.Statement.Schema == nil {
@@ -463,11 +452,7 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 // follow moves the new keys of rows to the shard of the tagged field, if that has changed since:
 // the row that it refers to was found stored, or a hook has set the field.
 func (c *creation) follow() {
-	p := c.in.plugin
-	if !p.supply.Sharded() || c.plan.shard == nil || len(c.fresh) == 0 {
-		return
-	}
-	ctx := c.stmt.Context
+	p, ctx := c.in.plugin, c.stmt.Context
 	for i := range c.rows.len() {
 		r := c.rows.at(i)
 		shard := p.shardIn(ctx, c.plan.shard, r)

@@ -59,18 +59,15 @@ var (
 	ErrWideKey = errors.New("gormplugin: the source has keys of more than 53 bits, which JavaScript rounds where a key is a number in JSON")
 )
 
-// reserve returns n keys of the source, or an error and no key.
-func (p *Plugin) reserve(ctx context.Context, n int) ([]types.Snowflake, error) {
-	ids := make([]types.Snowflake, n)
-	err := p.supply.Take(ctx, ids)
+// takeError returns the error of a Take of n keys for something, in which a key that is refused is
+// [ErrWideKey] or [ErrBadKey].
+func takeError(n int, something string, err error) error {
 	if key := (*supply.KeyError)(nil); errors.As(err, &key) && key.Wide() {
-		return nil, fmt.Errorf("%w: %w", ErrWideKey, err)
+		err = fmt.Errorf("%w: %w", ErrWideKey, err)
 	} else if key != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
-	} else if err != nil {
-		return nil, err
+		err = fmt.Errorf("%w: %w", ErrBadKey, err)
 	}
-	return ids, nil
+	return supply.Failed("gormplugin", n, " for "+something, err)
 }
 
 // unusable returns [ErrNoSource] or [ErrWideKey] if p has no source that the options allow.

@@ -18,28 +18,45 @@ import (
 // conflictClause is the name of the clause of an upsert.
 const conflictClause = "ON CONFLICT"
 
+// A kind says how the keys of the rows that a statement stores, or meets, become known.
+type kind int
+
+const (
+	inserts kind = iota // no upsert: a row is stored under the key that was sent, or not at all
+	byKey               // a stored row that an upsert meets has the key that was sent
+	returns             // RETURNING gives the keys, in order, if it gives one for each row
+	looksUp             // the stored rows have to be looked up
+)
+
 // An upsert is what a statement does with stored rows that conflict with its own.
 type upsert struct {
 	c            *creation
+	kind         kind // not returns, see prepare
 	conflict     clause.OnConflict
 	isGormClause bool // the clause is GORM's own, so conflict says everything
+	namesKey     bool // the clause names the key, which is all that the plugin fills
 	ignores      bool // there is no clause but a modifier, as in INSERT IGNORE
 	replaces     bool // the modifier is another one, as in INSERT OR REPLACE
 }
 
-// upsert returns the upsert that the statement is, if it is one.
-func (c *creation) upsert() (upsert, bool) {
+// upsert returns the upsert that the statement is by the clauses that it has. If it is none, its
+// kind is inserts.
+func (c *creation) upsert() upsert {
 	u := upsert{c: c}
 	if on, ok := c.stmt.Clauses[conflictClause]; ok && on.Expression != nil {
+		u.kind = looksUp
 		u.conflict, u.isGormClause = on.Expression.(clause.OnConflict)
-		return u, true
+		u.namesKey = u.isGormClause && len(c.columns) == 1 && slices.Contains(u.target(), c.columns[0].field.DBName)
+		if u.namesKey && !c.in.traits.OnDuplicateKey {
+			u.kind = byKey
+		}
+		return u
 	}
-	insert, _ := c.stmt.Clauses["INSERT"].Expression.(clause.Insert)
-	if insert.Modifier == "" {
-		return u, false
+	if insert, _ := c.stmt.Clauses["INSERT"].Expression.(clause.Insert); insert.Modifier != "" {
+		u.kind = looksUp
+		u.ignores, u.replaces = true, !strings.HasSuffix(strings.ToUpper(strings.TrimSpace(insert.Modifier)), "IGNORE")
 	}
-	u.ignores, u.replaces = true, !strings.HasSuffix(strings.ToUpper(strings.TrimSpace(insert.Modifier)), "IGNORE")
-	return u, true
+	return u
 }
 
 // updates reports whether every row that is sent becomes or updates exactly one stored row,
@@ -100,10 +117,16 @@ func (in *installation) ensure(db *gorm.DB) {
 	if c == nil || c.rows.len() == 0 {
 		return
 	}
-	c.follow()
+	if c.plan.shard != nil && len(c.fresh) > 0 && in.plugin.supply.Sharded() {
+		c.follow()
+	}
 	err := c.keyless()
-	if err == nil && len(c.columns) > 0 && !c.dropUpsert() {
-		err = c.prepare()
+	if err == nil && len(c.columns) > 0 {
+		u := c.upsert()
+		c.kind = u.kind
+		if !in.traits.OnDuplicateKey || !c.dropUpsert(u) {
+			err = c.prepare(u)
+		}
 	}
 	_ = db.AddError(err)
 }
@@ -116,9 +139,8 @@ func (in *installation) ensure(db *gorm.DB) {
 // has got since.
 //
 // The new children that GORM saves with their parents are such rows.
-func (c *creation) dropUpsert() bool {
-	u, ok := c.upsert()
-	if !ok || !c.in.traits.OnDuplicateKey || !c.namesKey(u) || c.rows.maps != nil || len(c.fresh) < c.rows.len() || c.stmt.DryRun ||
+func (c *creation) dropUpsert(u upsert) bool {
+	if !u.namesKey || c.rows.maps != nil || len(c.fresh) < c.rows.len() || c.stmt.DryRun ||
 		len(c.stmt.Schema.CreateClauses) > 0 || len(c.model.indexes()) > 0 || c.model.meetsUndeclared.Load() {
 		return false
 	}
@@ -138,9 +160,6 @@ func (c *creation) dropUpsert() bool {
 // because the refusal is one more statement, and leaves locks by which two transactions can
 // deadlock.
 func (c *creation) upsertAgain(db *gorm.DB) {
-	if c.dropped == nil {
-		return
-	}
 	c.stmt.Clauses[conflictClause] = *c.dropped
 	c.dropped = nil
 	if !dialect.DuplicateKey(db.Error) && !errors.Is(db.Error, gorm.ErrDuplicatedKey) {
@@ -150,7 +169,7 @@ func (c *creation) upsertAgain(db *gorm.DB) {
 	db.Error = nil
 	c.stmt.SQL.Reset()
 	c.stmt.Vars = nil
-	if err := c.prepare(); err != nil {
+	if err := c.prepare(c.upsert()); err != nil {
 		_ = db.AddError(err)
 		return
 	}
@@ -159,23 +178,32 @@ func (c *creation) upsertAgain(db *gorm.DB) {
 
 // prepare records what is sent, if the database may change the keys in memory, and makes the
 // statement return the stored keys where it can.
-func (c *creation) prepare() error {
-	u, ok := c.upsert()
-	// CreateClauses may still make it an upsert. GORM also numbers maps from LastInsertId if
-	// it takes the key for a counted one.
-	if !ok && len(c.stmt.Schema.CreateClauses) == 0 && (c.rows.maps == nil || !c.columns[0].field.HasDefaultValue) {
+func (c *creation) prepare(u upsert) error {
+	s, maps := c.stmt.Schema, c.rows.maps != nil
+	final := len(s.CreateClauses) == 0 // GORM adds these later, and they may change the kind
+	// GORM numbers maps from LastInsertId if it takes the key for a counted one.
+	if final && u.kind == inserts && !(maps && c.columns[0].field.HasDefaultValue) {
 		return nil
 	}
-	if err := c.refuseRewrite(u); err != nil {
-		return err
+	if u.kind != byKey {
+		if err := c.refuseRewrite(u); err != nil {
+			return err
+		}
 	}
-	if err := c.record(); err != nil {
-		return err
+	if c.rows.fixed {
+		return unaddressable(s) // GORM's RETURNING would panic as well
 	}
-	if u.updates() && c.rows.maps == nil && canReturn(c.stmt) && !c.keyKnown(u) {
-		c.returned = c.returnColumns()
+	_, returning := c.stmt.Clauses["RETURNING"]
+	if final && u.kind == byKey && !maps && !returning && len(s.FieldsWithDefaultDBValue) == 0 {
+		return nil // GORM writes nothing to the rows
 	}
-	c.countReturned(u)
+	c.record()
+	if u.kind == looksUp && u.updates() && !maps && canReturn(c.stmt) && c.returnColumns() {
+		c.kind = returns
+	}
+	if u.isGormClause && u.conflict.DoNothing {
+		c.countReturned(u)
+	}
 	return nil
 }
 
@@ -192,7 +220,7 @@ type hiddenConflict struct{ clause.OnConflict }
 func (c *creation) countReturned(u upsert) {
 	stmt := c.stmt
 	_, hasReturning := stmt.Clauses["RETURNING"]
-	if !u.isGormClause || !u.conflict.DoNothing || !c.in.traits.CountsInserts || c.rows.maps != nil || hasReturning || !canReturn(stmt) {
+	if !c.in.traits.CountsInserts || c.rows.maps != nil || hasReturning || !canReturn(stmt) {
 		return
 	}
 	if c.rows.structs.Kind() == reflect.Struct {
@@ -222,9 +250,6 @@ func (c *creation) countReturned(u upsert) {
 // reveal undoes what countReturned has hidden, unless the model has put another clause in
 // its place by CreateClauses.
 func (c *creation) reveal() {
-	if !c.hidden {
-		return
-	}
 	on := c.stmt.Clauses[conflictClause]
 	conflict, ok := on.Expression.(hiddenConflict)
 	if c.exact, c.hidden = ok, ok; ok {
@@ -290,15 +315,6 @@ func (c *creation) recognizes(u upsert, key column) (bool, error) {
 	return n == 1, err
 }
 
-// keyKnown reports whether a stored row that u meets can only have the key in memory, because
-// u recognizes the row by that key.
-func (c *creation) keyKnown(u upsert) bool { return !c.in.traits.OnDuplicateKey && c.namesKey(u) }
-
-// namesKey reports whether u names the key, which is all that the plugin fills.
-func (c *creation) namesKey(u upsert) bool {
-	return u.isGormClause && len(c.columns) == 1 && slices.Contains(u.target(), c.columns[0].field.DBName)
-}
-
 // returnColumns makes the statement return the columns that the plugin fills, and reports
 // whether it will. It also names the columns that the database fills, for which GORM asks
 // only if there is no RETURNING clause.
@@ -351,8 +367,12 @@ func (in *installation) reconcile(db *gorm.DB) {
 	if c.stmt != db.Statement {
 		return
 	}
-	c.upsertAgain(db)
-	c.reveal()
+	if c.dropped != nil {
+		c.upsertAgain(db)
+	}
+	if c.hidden {
+		c.reveal()
+	}
 	if db.Error != nil || db.DryRun {
 		return
 	}
@@ -362,7 +382,9 @@ func (in *installation) reconcile(db *gorm.DB) {
 	if db.Error != nil {
 		return
 	}
-	in.note(c)
+	if r := in.plugin.recordOf(db.Statement.ConnPool); r != nil {
+		in.note(c, r)
+	}
 	if c.hidden {
 		c.recount()
 	}
@@ -372,19 +394,20 @@ func (c *creation) reconcile() (err error) {
 	if c.rows, err = rowsOf(c.stmt); err != nil {
 		return err
 	}
+	u := c.upsert() // as GORM has completed it
+	complete := c.stmt.RowsAffected == int64(c.rows.len())
+	returned := complete && c.kind == returns
+	if !returned && len(c.stmt.Schema.CreateClauses) > 0 {
+		c.kind = u.kind // GORM has added them since
+	}
+	if returned {
+		return nil
+	}
 	if c.rows.len()*len(c.columns) != len(c.sent) {
 		return nil // GORM has replaced the rows by those that RETURNING * gave
 	}
-	u, isUpsert := c.upsert()
-	complete := c.stmt.RowsAffected == int64(c.rows.len())
-	if complete && c.returned {
-		return nil
-	}
 	c.restore()
-	if !isUpsert || complete && u.countsInserts() {
-		return nil
-	}
-	if c.keyKnown(u) {
+	if c.kind == inserts || c.kind == byKey || complete && u.countsInserts() {
 		return nil
 	}
 	return c.resolve(u)
