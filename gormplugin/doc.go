@@ -67,9 +67,10 @@
 //
 // A row follows what is stored. The children of an upsert are on the shard of the stored row. If
 // a new row that the tagged field refers to turns out to be stored, or a hook sets the field, the
-// row's own key is moved to that shard just before its insert; hooks have seen it on the
-// other, and so have rows that it belongs to and that were stored before. A map has its own field
-// and the context only, also in Association.Append.
+// row's own key is moved to that shard just before its insert, or the insert is [ErrShard] if its
+// parent or the context is on another. Hooks have seen it on the other, and so have rows that it
+// belongs to and that were stored before. A map has its own field and the context only, also in
+// Association.Append.
 //
 // # Beyond creates
 //

@@ -288,6 +288,13 @@ func (g *graph) checkShard(i int) error {
 			return fmt.Errorf("%w: %s.%s is %v, want the key whose shard the row is on; set it, or make the field one that can be NULL", ErrShard, g.path(*r), tag.field.Name, v)
 		}
 	}
+	return g.rival(i)
+}
+
+// rival returns [ErrShard] if row i is on another shard by its tagged field than by its parent or
+// the context.
+func (g *graph) rival(i int) error {
+	r, by := &g.rows[i], &g.depends[i]
 	other, ok := placement.Rival(g.depends, g.spots, i)
 	whose := "the context"
 	switch {
@@ -298,7 +305,7 @@ func (g *graph) checkShard(i int) error {
 	case g.owner != nil:
 		return nil // a join row is where its field says, wherever its owner is
 	}
-	return fmt.Errorf("%w: %s is on %s by %s, and on %s by %s", ErrShard, g.path(*r), spotName(g.spots[i]), tag.field.Name, spotName(other), whose)
+	return fmt.Errorf("%w: %s is on %s by %s, and on %s by %s", ErrShard, g.path(*r), spotName(g.spots[i]), r.model.plan.shard.field.Name, spotName(other), whose)
 }
 
 func spotName(s placement.Spot) string {
@@ -450,9 +457,11 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 }
 
 // follow moves the new keys of rows to the shard of the tagged field, if that has changed since:
-// the row that it refers to was found stored, or a hook has set the field.
-func (c *creation) follow() {
+// the row that it refers to was found stored, or a hook has set the field. It refuses a row whose
+// parent, or whose context, is on another shard.
+func (c *creation) follow() error {
 	p, ctx := c.in.plugin, c.stmt.Context
+	s, _ := ctx.Value(scopeKey{}).(*scope)
 	for i := range c.rows.len() {
 		r := c.rows.at(i)
 		shard := p.shardIn(ctx, c.plan.shard, r)
@@ -462,10 +471,39 @@ func (c *creation) follow() {
 				continue
 			}
 			key := column.get(ctx, r)
-			if n := slices.IndexFunc(c.fresh, func(id types.Snowflake) bool { return column.of(id) == key }); n >= 0 {
-				c.fresh[n] = p.supply.On(shard, c.fresh[n])
-				column.put(ctx, r, column.of(c.fresh[n]))
+			n := slices.IndexFunc(c.fresh, func(id types.Snowflake) bool { return column.of(id) == key })
+			if n < 0 {
+				continue
 			}
+			if s != nil {
+				if err := s.graph.checkMove(c.stmt.Schema, r, shard); err != nil {
+					return err
+				}
+			}
+			c.fresh[n] = p.supply.On(shard, c.fresh[n])
+			column.put(ctx, r, column.of(c.fresh[n]))
 		}
 	}
+	return nil
+}
+
+// checkMove returns [ErrShard] if row r of the model s may not move to a shard. The spots stay as
+// they are, because they show which rows have yet to follow.
+func (g *graph) checkMove(s *schema.Schema, r row, shard int64) error {
+	i, ok := g.rowNumber(s, r)
+	if !ok {
+		return nil
+	}
+	defer g.assume(i, shard)()
+	if parent := g.depends[i].Parent; parent >= 0 { // which is stored, and may have moved itself
+		defer g.assume(parent, g.shardIn(parent, g.rows[parent].model.plan.key))()
+	}
+	return g.rival(i)
+}
+
+// assume puts row i on a shard until undo is called.
+func (g *graph) assume(i int, shard int64) (undo func()) {
+	was := g.spots[i]
+	g.spots[i] = placement.Spot{Shard: shard, Of: -1}
+	return func() { g.spots[i] = was }
 }

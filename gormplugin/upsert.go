@@ -117,10 +117,13 @@ func (in *installation) ensure(db *gorm.DB) {
 	if c == nil || c.rows.len() == 0 {
 		return
 	}
+	var err error
 	if c.plan.shard != nil && len(c.fresh) > 0 && in.plugin.supply.Sharded() {
-		c.follow()
+		err = c.follow()
 	}
-	err := c.keyless()
+	if err == nil {
+		err = c.keyless()
+	}
 	if err == nil && len(c.columns) > 0 {
 		u := c.upsert()
 		c.kind = u.kind

@@ -293,6 +293,44 @@ var shardCases = []testCase{
 		equal(e, "ShopperID", list[0].ShopperID.Snowflake, keyOn(30, 1))
 		e.shards(map[int64]int{30: 1 + 1 + 1 + 1 + 1, 8: 2})
 	}},
+	{"RowBelowAParentDoesNotFollowAStoredRowOnAnotherShard", func(e *env) {
+		type Good struct {
+			ID  types.Snowflake
+			SKU string `gorm:"size:40;uniqueIndex"`
+		}
+		type Slot struct {
+			ID, CrateID types.Snowflake
+			GoodID      types.NullSnowflake `snowkey:"shard"`
+			Good        *Good
+		}
+		type Crate struct {
+			ID    types.Snowflake
+			Slots []Slot
+		}
+		db := e.open(&gorm.Config{})
+		if err := errors.Join(
+			db.Use(gormplugin.New(shardSource{e.src}, e.target.Options...)), db.AutoMigrate(&Good{}, &Crate{}, &Slot{}),
+		); err != nil {
+			e.Fatalf("set up = %v; want no error", err)
+		}
+		stored := &Good{ID: keyOn(9, 1), SKU: "stored"}
+		e.must(db.Create(stored))
+		on := func(shard int64) *gorm.DB { return db.WithContext(core.OnShard(e.Context(), shard)) }
+		for _, slot := range []Slot{
+			{GoodID: types.NullSnowflake{Snowflake: stored.ID, Valid: true}},
+			{Good: &Good{SKU: "stored"}}, // which is found only when the crate is stored
+		} {
+			e.fails(on(3).Create(&Crate{Slots: []Slot{slot}}), gormplugin.ErrShard)
+		}
+		for _, table := range []string{"crates", "slots"} {
+			equal(e, "rows of "+table, len(e.keys(table, "id", "1", 1)), 0)
+		}
+		crate := Crate{Slots: []Slot{{Good: &Good{SKU: "stored"}}, {Good: &Good{SKU: "new"}}}}
+		e.must(on(9).Create(&crate))
+		for _, slot := range crate.Slots {
+			equal(e, "shard of a slot", shardLayout.Shard(slot.ID), 9)
+		}
+	}},
 	{"OmittedAssociationsHaveNoSay", func(e *env) {
 		db := e.sharded()
 		e.must(db.Create(&Shopper{ID: keyOn(12, 1), Email: "twelve"}))
