@@ -48,7 +48,7 @@ empty is for a program that was started with a layout that it shall not have. In
 
 It refuses a namespace that was emptied before, or with a number that is retired or was in use in the last ten minutes, and a layout that could repeat keys which the namespace has made. -above names a key that none of these exceeds, 0 if none is left anywhere. Numbers begin where the old ones ended.
 
-The namespaces NAME.regions and NAME.home have the datacenter numbers of regions and the one of the region whose store it is, see lease.Region. A region renews them about once a minute. Free gives them back, and also needs -live if one was renewed in the last ten minutes; another region gets a number after an hour and ten minutes.
+The namespaces NAME.regions and NAME.home have the datacenter numbers of regions and the one of the region whose store it is, see Regions in docs/workers.md. A region renews them about once a minute. Free gives them back, and also needs -live if one was renewed in the last ten minutes; another region gets a number after an hour and ten minutes.
 
     snowkey workers -namespace shop.regions free 3
 

@@ -121,7 +121,6 @@ type Config struct {
 const (
 	maxWorkerBits = 16 // of a Space
 	maxHolder     = 64 // of a Claim
-	maxNamespace  = 64 // of a Space
 
 	minWindow      = 3 * time.Second
 	maxWindow      = 10 * time.Minute

@@ -113,7 +113,7 @@ func (e *LostError) Unwrap() error { return ErrLost }
 const GuardMark = ", loss guard"
 
 // RegionsMark ends the Layout of a [Space] that has no leases, but the datacenter numbers of
-// regions: see lease.Region.
+// regions: see package region.
 const RegionsMark = ", regions"
 
 // A LayoutError says that a namespace belongs to another layout, or that the loss guard is on for

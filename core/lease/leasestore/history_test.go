@@ -154,7 +154,7 @@ func TestHoldersOfRecordsThatDoNotFit(t *testing.T) {
 
 // Whatever the records hold, the time that a row has reserved is in an entry, and so is all that a
 // record says.
-func FuzzHoldersOf(f *testing.F) {
+func FuzzHistoryOf(f *testing.F) {
 	f.Add("3\t20\t10\tweb\n1\t1\t0\tweb", int64(4), int64(30), "")
 	f.Add("9\t20\t10\tweb\told\nx\t1\t0\tweb\n7", int64(12), int64(30), "me")
 	f.Add("1\t99999999999999999999\t0\t", int64(0), int64(0), "")

@@ -117,7 +117,7 @@ func (r *Keeper) settle(ctx context.Context, keep bool) (int64, error) {
 	case r.busy <- struct{}{}:
 		defer func() { <-r.busy }()
 	case <-ctx.Done():
-		return 0, fmt.Errorf("lease: region %q: %w", r.Name, ctx.Err())
+		return 0, &failure{r.Name, ctx.Err()}
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleWait)
 	defer cancel()

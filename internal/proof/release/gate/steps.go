@@ -30,7 +30,7 @@ type step struct {
 var statements = []string{
 	"core/lease/sqllease/", "core/segment/sqlsegment/", "core/serial/sqlserial/", "core/feed/", "core/keysql/",
 	"core/internal/", "core/sqlstore/", "gormplugin/", "sqlxhelper/", "internal/base/",
-	"internal/proof/cases/", "internal/proof/servers/", ".ci/servers",
+	"internal/proof/cases/", "internal/proof/servers/suites/", "internal/proof/servers/servertest/", "internal/proof/servers/faultproxy/", ".ci/servers",
 }
 
 // The steps, in the order in which they run. The first that fails ends the run, so what is
@@ -89,11 +89,11 @@ var steps = []step{
 	},
 	{
 		name: "newest", when: changed, heading: "go test with Go 1.27",
-		inputs: []string{"types/", "core/*.go", "core/publicid/", "gormplugin/*.go", "sqlxhelper/*.go", "go.mod", "internal/proof/lab/bench/uuid*.go", "internal/proof/lab/compat/jsonengines/"},
+		inputs: []string{"types/", "core/*.go", "core/publicid/", "gormplugin/*.go", "sqlxhelper/*.go", "go.mod", "internal/proof/lab/go.*", "internal/proof/lab/bench/uuid*.go", "internal/proof/lab/compat/jsonengines/"},
 	},
 	{
 		name: "compat", when: changed, heading: "other people's libraries",
-		inputs: []string{"types/", "core/publicid/", "internal/proof/lab/compat/"},
+		inputs: []string{"types/", "core/publicid/", "internal/proof/lab/go.*", "internal/proof/lab/compat/", "internal/proof/servers/node/"},
 		tests:  []string{"./internal/proof/lab/compat/..."},
 	},
 	{
@@ -103,7 +103,7 @@ var steps = []step{
 	},
 	{
 		name: "figures", when: changed, heading: "metrics, dashboard, alerts and the tables of benchmarks",
-		inputs: []string{"core/otelsnowkey/", "core/generator_stats.go", "core/*/stats.go", "docs/monitoring/", "docs/benchmarks.md", "internal/proof/lab/monitoring/", "internal/proof/lab/bench/"},
+		inputs: []string{"core/otelsnowkey/", "core/generator_stats.go", "core/*/stats.go", "docs/monitoring/", "docs/logs.md", "docs/benchmarks.md", "internal/proof/lab/go.*", "internal/proof/lab/monitoring/", "internal/proof/lab/bench/"},
 		tests:  []string{"./internal/proof/lab/monitoring/...", "./internal/proof/lab/bench/..."},
 	},
 	{

@@ -85,6 +85,8 @@ func TestAChangeRunsTheStepsOfItsFiles(t *testing.T) {
 		{"types/parse.go", []string{"fuzz", "narrow", "oldest", "newest", "compat"}},
 		{"go.mod", []string{"release", "rename", "narrow", "oldest", "newest"}},
 		{"cmd/snowkey/go.sum", []string{"release"}},
+		{"internal/proof/lab/go.mod", []string{"release", "rename", "newest", "compat", "figures"}},
+		{"internal/proof/servers/node/node.go", []string{"fuzz", "compat"}},
 		{"examples/web/page/client.ts", []string{"browser", "programs"}},
 		{"internal/proof/lab/bench/results.go", []string{"fuzz", "figures"}},
 		{"CHANGELOG.md", nil},

@@ -238,7 +238,7 @@ func (r *rehearsal) writeModule(folder string) error {
 		if m.published() {
 			user.AddNewRequire(m.path(), rehearsed, false)
 		}
-		if m.folder != "internal/proof/servers/suites" && m.folder != "internal/proof/lab/compat" {
+		if m.folder != "internal/proof/servers/suites" && m.folder != "internal/proof/lab" {
 			continue
 		}
 		for _, line := range m.file.Require {

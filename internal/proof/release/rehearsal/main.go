@@ -1,4 +1,4 @@
-// Command release prepares a release and rehearses it.
+// Command rehearsal prepares a release and rehearses it.
 //
 //	go run ./internal/proof/release/rehearsal                 # rehearse a release of this tree
 //	go run ./internal/proof/release/rehearsal -documents      # build and run the code that its pages show
@@ -34,7 +34,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "release:", err)
+		_, _ = fmt.Fprintln(os.Stderr, "rehearsal:", err)
 		os.Exit(1)
 	}
 }
