@@ -98,8 +98,8 @@ import (
 // InTx returns at most a second after ctx ends, once fn has returned. A statement of fn's own
 // can block for longer, because lib/pq goes on waiting for a server that is silent.
 //
-// A transaction cannot begin again inside of another one: a db that is one, such as the tx of fn,
-// is [ErrInTransaction]. For a savepoint call tx.Transaction. An InTx inside of fn on the database
+// A transaction cannot begin again inside of another one: a db that is one, such as the tx of fn, or
+// one connection on which a statement has begun one, is [ErrInTransaction]. For a savepoint call tx.Transaction. An InTx inside of fn on the database
 // itself has a transaction of its own, and when it has given up, the outer one does not start over.
 //
 // Before it begins, InTx also returns the error that db has from before, [ErrNotInstalled],
@@ -162,22 +162,30 @@ func isTransaction(pool gorm.ConnPool) bool {
 
 // transactionsOf returns db as package outcome uses it.
 func transactionsOf(db *gorm.DB) *outcome.Database {
+	c, one := bare(db.Statement.ConnPool).(*sql.Conn)
 	d := &outcome.Database{
 		Begin: func(ctx context.Context, opts *sql.TxOptions) (outcome.Tx, error) {
+			if one { // in the transaction of a raw BEGIN, a second one of MySQL would commit it
+				switch open, err := outcome.InTransaction(ctx, traitsOf(db).Dialect, c); {
+				case err != nil:
+					return nil, err
+				case open:
+					return nil, ErrInTransaction
+				}
+			}
 			tx := db.WithContext(ctx).Begin(opts)
 			if tx.Error != nil {
 				return nil, tx.Error
 			}
 			return &transaction{bare(tx.Statement.ConnPool), tx}, nil
 		},
-		Dialect: traitsOf(db).Dialect, Package: "gormplugin", Duplicate: gorm.ErrDuplicatedKey,
+		Dialect: traitsOf(db).Dialect, Package: "gormplugin", Duplicate: gorm.ErrDuplicatedKey, OneConnection: one,
 	}
 	// Which driver it is GORM does not tell, and programs wrap drivers. Where one may not end a
 	// call with its context, a goroutine waits for it, which takes some microseconds.
 	if traitsOf(db).EndsCalls {
 		d.Cancels = outcome.CancelsAll
 	}
-	_, d.OneConnection = bare(db.Statement.ConnPool).(*sql.Conn)
 	return d
 }
 

@@ -209,7 +209,7 @@ func (r *sentRows) field(column string) *schema.Field {
 			return r.fields[i].Field
 		}
 	}
-	f := fieldOf(r.stmt.Schema, column)
+	f := r.stmt.Schema.FieldsByDBName[column]
 	if f != nil && !r.writes(f.DBName) {
 		f = nil
 	}
@@ -267,19 +267,6 @@ func (c *creation) equal(i, j int) bool {
 		w, _ := c.value(j, f)
 		return !reflect.DeepEqual(v, w)
 	})
-}
-
-// fieldOf returns the field of a column, or nil if the model has none.
-func fieldOf(s *schema.Schema, column string) *schema.Field {
-	if f := s.FieldsByDBName[column]; f != nil {
-		return f
-	}
-	for name, f := range s.FieldsByDBName { // SQLite and MySQL ignore case
-		if strings.EqualFold(name, column) {
-			return f
-		}
-	}
-	return nil
 }
 
 // freshRows returns for each row whether the plugin has assigned its key in columns[0].

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
@@ -17,7 +16,7 @@ import (
 // affected is the count of the statements.
 func (a *attempt) resolve(ctx context.Context, s session, l *load, affected int64) error {
 	inserted := int64(-1)
-	if l.upsert.nothing && !a.dialect.OnDuplicateKey {
+	if l.upsert.nothing && a.dialect.CountsInserts {
 		if inserted = affected; inserted == int64(len(l.rows)) {
 			return nil // all of them
 		}
@@ -71,7 +70,7 @@ func (r *sentRows) Key(row int) (key any, fresh bool) {
 // Value returns the argument for a column of the target.
 func (r *sentRows) Value(row int, column string) (any, readback.Known) {
 	for i := range r.l.upsert.target {
-		if c := &r.l.upsert.target[i]; strings.EqualFold(c.name, column) {
+		if c := &r.l.upsert.target[i]; c.name == column {
 			v, err := c.argument(r.l.rows[row])
 			if err != nil {
 				r.at, r.field, r.err = row, c.field, err

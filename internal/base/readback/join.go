@@ -93,9 +93,7 @@ func (l *look) together(rows []int) {
 }
 
 // isColumn reports whether rows may have values for a column.
-func (f *finder) isColumn(name string) bool {
-	return slices.ContainsFunc(f.Names, func(other string) bool { return f.d.same(name, other) })
-}
+func (f *finder) isColumn(name string) bool { return slices.Contains(f.Names, name) }
 
 // values writes the rows as VALUES, after those that head writes, and the table to join them with.
 // SQLite keeps to the order of a CROSS JOIN.

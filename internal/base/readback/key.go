@@ -196,6 +196,7 @@ func (f *finder) readKeys(name TableName, t *table) error {
 		if err := found.Scan(&index, &c.Name, &c.Collate, &c.Prefix, &c.typ, &where, &notNull, &hidden, &nullsEqual, &t.alone, &t.tidb); err != nil {
 			return err
 		}
+		c.Name = f.columnNamed(c.Name)
 		if n := len(t.keys); n == 0 || t.keys[n-1].Name != index {
 			t.keys = append(t.keys, Key{Name: index})
 		}
@@ -218,6 +219,15 @@ func (f *finder) readKeys(name TableName, t *table) error {
 		key.Columns = append(key.Columns, c)
 		return nil
 	})
+}
+
+// columnNamed returns a name of the catalog as the rows know it, where case is ignored. Whatever
+// compares names after this may therefore take equal ones alone for the same.
+func (f *finder) columnNamed(name string) string {
+	if i := slices.IndexFunc(f.Names, func(other string) bool { return f.d.same(name, other) }); i >= 0 {
+		return f.Names[i]
+	}
+	return name
 }
 
 // describe adds the types of the columns to keys. The database's answer has a row for each column:

@@ -178,9 +178,14 @@ func (f *finder) byKey(list []int) (rest []int, err error) {
 // sorted returns keys in order, for the index and for readers of logs, and each once.
 func sorted(keys []any) []any {
 	slices.SortFunc(keys, func(a, b any) int {
-		if n, ok := a.(int64); ok {
-			if m, ok := b.(int64); ok {
-				return cmp.Compare(n, m)
+		switch a := a.(type) {
+		case int64:
+			if b, ok := b.(int64); ok {
+				return cmp.Compare(a, b)
+			}
+		case string:
+			if b, ok := b.(string); ok {
+				return cmp.Compare(a, b)
 			}
 		}
 		return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))

@@ -277,6 +277,23 @@ var transactionCases = []testCase{
 		}
 		e.stored("orders", "number", "kept", kept.ID)
 	}},
+	// MySQL's second BEGIN would commit the first, and PostgreSQL's COMMIT end it.
+	{"InTxOnAConnectionInsideATransactionIsRefused", func(e *env) {
+		e.only(!e.sqlite(), "SQLite refuses to begin a second transaction")
+		e.migrate(orderModels...)
+		err := e.db.Connection(func(one *gorm.DB) error {
+			one = one.Session(&gorm.Session{NewDB: true, SkipDefaultTransaction: true})
+			e.must(one.Exec("BEGIN"))
+			e.must(one.Create(&Order{Number: "undone"}))
+			err := gormplugin.InTx(e.Context(), one, nil, func(tx *gorm.DB) error { return tx.Create(&Order{Number: "A"}).Error })
+			e.must(one.Exec("ROLLBACK"))
+			return err
+		})
+		if !errors.Is(err, gormplugin.ErrInTransaction) {
+			e.Errorf("InTx on a connection after BEGIN = %v; want ErrInTransaction", err)
+		}
+		e.count("orders", 0)
+	}},
 	{"InTxKeepsKeysInEveryRun", func(e *env) {
 		e.migrate(orderModels...)
 		o := Order{Number: "A", Customer: &Customer{Email: "a@x"}, Items: []Item{{SKU: "1"}}, Labels: []Label{{Text: "l"}}}

@@ -1364,6 +1364,27 @@ var upsertCases = []testCase{
 		e.must(e.db.Clauses(doUpdate("order_id", "id")).Create(&again))
 		e.stored("items", "sku", "A", again.ID)
 	}},
+	{"AUniqueColumnThatDiffersFromAFieldByCaseIsNotTheField", func(e *env) {
+		e.only(e.postgres(), "case makes no other column")
+		type Cased struct {
+			ID    types.Snowflake
+			Name  string `gorm:"size:40"`
+			Email string `gorm:"size:40;uniqueIndex"`
+		}
+		e.migrate(&Cased{})
+		e.ddl("ALTER TABLE PRE_caseds ADD COLUMN `Name` bigint")
+		e.ddl("CREATE UNIQUE INDEX PRE_cased_name ON PRE_caseds (`Name`)")
+		met := Cased{Email: "a@x"}
+		e.must(e.db.Create(&met))
+		for n := range 3 { // the numbers of rows in a look
+			e.must(e.db.Create(&Cased{Email: fmt.Sprint(n)}))
+			e.ddl(fmt.Sprintf("UPDATE PRE_caseds SET `Name` = %d WHERE email = '%[1]d'", n))
+		}
+		list := []Cased{{Email: "a@x"}, {Email: "b@x"}}
+		e.must(e.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list))
+		equal(e, "key of the row that was met", list[0].ID, met.ID)
+		e.stored("caseds", "email", "b@x", list[1].ID)
+	}},
 	{"UpsertOfAStructByValueIsErrInvalidValue", func(e *env) {
 		e.migrate(&Item{})
 		e.fails(e.db.Clauses(doUpdate("sku", "id")).Create(Item{ID: 5, SKU: "A"}), gorm.ErrInvalidValue)
