@@ -46,7 +46,8 @@ func New(src Source, opts ...Option) *Helper {
 	return h.With(opts...)
 }
 
-// With returns a Helper with additional options that shares the source and the caches of h.
+// With returns a Helper with additional options that shares the source of h and what h knows of
+// tables.
 // An option replaces the same option of h. With is cheap enough for a single call:
 //
 //	err := h.With(sqlxhelper.OnConflictDoNothing("number")).InsertMany(ctx, db, "orders", orders)

@@ -150,11 +150,13 @@ func inOrder(n int, refers func(i int, yield func(to int))) []int {
 				continue
 			}
 			entered[top] = true
+			from := len(stack)
 			refers(top, func(to int) {
 				if !entered[to] {
 					stack = append(stack, to)
 				}
 			})
+			slices.Reverse(stack[from:]) // the first is on top
 		}
 	}
 	return order

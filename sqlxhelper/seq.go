@@ -105,11 +105,12 @@ func (s *sequence[T]) insertUnder(ctx context.Context, tx DB, cancels outcome.Ca
 func (s *sequence[T]) insert(ctx context.Context, tx DB) error {
 	// One prepared statement serves all chunks: database/sql keeps each that is prepared in a
 	// transaction until its end, with a text of up to 10 kB.
-	h := s.helper.With()
+	own := *s.helper
+	h := &own
 	h.fullChunk = &fullChunk{}
 	defer h.fullChunk.close()
 	if report := h.config.progress; report != nil {
-		h = h.With(OnProgress(func(sent, _ int) { report(s.stored+sent, -1) }))
+		h.config.progress = func(sent, _ int) { report(s.stored+sent, -1) }
 	}
 	size := seqRows
 	if h.config.copier != nil {
