@@ -91,7 +91,7 @@ func (o *options) flags(c command) *flag.FlagSet {
 	all.BoolVar(&o.drop, "drop", false, "remove the old partitions with their rows, too")
 	all.StringVar(&o.leases, "leases", "", "`URL` of the store of leases, if it is not that of -db")
 	all.BoolVar(&o.full, "full", false, "look at the makers of all keys, and not only of the newest 10,000")
-	all.BoolVar(&o.all, "all", false, "look at the type of every primary key that is one integer, and of every column that refers to one")
+	all.BoolVar(&o.all, "all", false, "look at the type of every integer that is a primary key, or a part of one that others refer to or that is named id, and of every column that refers to one")
 	all.BoolVar(&o.apply, "apply", false, "run the statements on the database of -db")
 	all.BoolVar(&o.live, "live", false, "take the number from a process that may live, too, which then takes another one")
 	all.BoolVar(&o.yes, "yes", false, "answer yes to the question that is asked before something is written")
