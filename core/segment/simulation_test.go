@@ -57,6 +57,13 @@ func (n *network) pause() {
 	time.Sleep(d)
 }
 
+// current returns the row as it is between two operations.
+func (n *network) current() segment.Row {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.row
+}
+
 // do runs an operation on the row as the network likes it: now, later, twice or never.
 // It returns an error if the caller does not learn the result.
 func (n *network) do(ctx context.Context, op func()) error {
@@ -241,6 +248,13 @@ func (s *simulation) give(ids ...types.Snowflake) {
 	}
 }
 
+// repeated reports whether a number was returned twice so far.
+func (s *simulation) repeated() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.twice != 0
+}
+
 // floor is SELECT max(id).
 func (s *simulation) floor(context.Context) (int64, error) {
 	s.mu.Lock()
@@ -398,7 +412,7 @@ func (s *simulation) phase(number uint64) {
 	if !busy {
 		rounds = calmRounds
 	}
-	backup := s.net.row
+	backup := s.net.current()
 	var (
 		all, last sync.WaitGroup
 		known     = make([]types.Snowflake, processes) // at the beginning of the last round
@@ -446,7 +460,7 @@ func simulate(t *testing.T, seed uint64, mut mutant) *simulation {
 		if mut == backByMax && number%2 == 0 {
 			continue // a row comes to a max_id again in calm phases
 		}
-		if s.phase(number); s.twice != 0 {
+		if s.phase(number); s.repeated() {
 			break
 		}
 	}
