@@ -40,6 +40,7 @@ func postgresFeed(db *sql.DB) feedcases.Database {
 func TestAProcessOfTheFeed(t *testing.T) { feedcases.Process(t) }
 
 func TestTheFeedOfPostgreSQLMissesNoRow(t *testing.T) {
+	t.Parallel()
 	dsn, _ := servertest.StartPostgreSQL(t, "max_prepared_transactions=50")
 	d := postgresFeed(openSqlx(t, "pgx", dsn).DB)
 	feedcases.Run(t, d)
@@ -133,6 +134,7 @@ func TestTheFeedKnowsEachPartition(t *testing.T) {
 
 // It has a server of its own, because the horizon waits for the transactions of everybody on it.
 func TestTheFeedOfMariaDBMissesNoRow(t *testing.T) {
+	t.Parallel()
 	dsn, _ := servertest.StartMariaDB(t)
 	innoDBFeed(t, dsn)
 }

@@ -262,6 +262,7 @@ func affectedTargets() []gormTarget {
 func TestGormPluginLeavesRowsAffectedAsItIs(t *testing.T) {
 	for _, target := range affectedTargets() {
 		t.Run(target.name, func(t *testing.T) {
+			t.Parallel()
 			open := opener(t, target.dialector(t))
 			// Without the plugin, children may be stored under a key that no row has.
 			plain := open(&gorm.Config{Logger: logger.Discard, DisableForeignKeyConstraintWhenMigrating: true})

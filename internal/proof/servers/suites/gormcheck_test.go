@@ -23,6 +23,7 @@ var checkTargets = append(gormTargets[:3:3], mySQLTarget)
 func TestGormCheckCases(t *testing.T) {
 	for _, target := range checkTargets {
 		t.Run(target.name, func(t *testing.T) {
+			t.Parallel()
 			dialector := target.dialector(t)
 			gormcases.RunChecks(t, gormcases.Target{
 				Returning: target.returning,

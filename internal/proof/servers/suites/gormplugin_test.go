@@ -78,6 +78,7 @@ var mySQLTarget = gormTarget{"MySQL", false, func(t testing.TB) func() gorm.Dial
 func TestGormPluginCases(t *testing.T) {
 	for _, target := range gormTargets {
 		t.Run(target.name, func(t *testing.T) {
+			t.Parallel()
 			dialector := target.dialector(t)
 			gormcases.Run(t, gormcases.Target{
 				Returning: target.returning,

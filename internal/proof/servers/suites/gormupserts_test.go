@@ -47,6 +47,7 @@ func TestGormUpserts(t *testing.T) {
 	}
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
 			dialector := way.dialector(t)
 			gormcases.RunUpserts(t, gormcases.Target{
 				Returning: way.returning, Options: way.options,
