@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -237,6 +239,45 @@ func Run(t *testing.T, d Database) {
 			}
 		})
 	}
+
+	// The trigger of this case runs after that of the feed, and before the row is written, which is when a
+	// transaction gets its ID by itself: too late for a horizon that has gone on in between.
+	t.Run("AWriterThatHasReadTheFenceHoldsTheHorizon", func(t *testing.T) {
+		if d.Dialect != feed.PostgreSQL {
+			t.Skip("a transaction of it that writes has an ID before")
+		}
+		const gate = 7461 // an advisory lock
+		table, f := d.install(t, slack)
+		id := next(t, generator(t))
+		execute(t, d.DB, "CREATE OR REPLACE FUNCTION feed_gate() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM pg_advisory_xact_lock_shared("+strconv.Itoa(gate)+"); RETURN NEW; END$$")
+		t.Cleanup(func() { execute(t, d.DB, "DROP FUNCTION feed_gate CASCADE") })
+		execute(t, d.DB, "CREATE TRIGGER zzz_gate BEFORE INSERT ON "+table+" FOR EACH ROW EXECUTE FUNCTION feed_gate()")
+		closed, err := d.DB.Begin()
+		must(t, err)
+		defer func() { _ = closed.Rollback() }()
+		_, err = closed.Exec("SELECT pg_advisory_xact_lock(" + strconv.Itoa(gate) + ")")
+		must(t, err)
+		stored := make(chan error, 1)
+		go func() { _, err := d.DB.Exec(insert(table, id)); stored <- err }()
+		for waits, end := 0, time.Now().Add(patience); waits == 0; {
+			must(t, d.DB.QueryRow("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = "+strconv.Itoa(gate)+" AND NOT granted").Scan(&waits))
+			if time.Now().After(end) {
+				t.Fatalf("the writer has not come to the gate for %v", patience)
+			}
+		}
+		d.raise(t, table, f, 0, id)
+		for range 20 {
+			if h, err := f.Horizon(t.Context(), 0); err != nil || h > id {
+				t.Fatalf("Horizon() = %d, %v while a writer that has read the fence has not written its row %d; want no more than that", h, err, id)
+			}
+		}
+		must(t, closed.Rollback())
+		must(t, <-stored)
+		horizon(t, f, id)
+		if keys, err := f.Keys(t.Context(), 0, 10); err != nil || !slices.Contains(keys, id) {
+			t.Errorf("Keys(0) = %v, %v; want %d in it", keys, err, id)
+		}
+	})
 
 	t.Run("AnUpsertOfARowThatIsThereIsNoNewRow", func(t *testing.T) {
 		table, f := d.install(t, 100*time.Millisecond)
