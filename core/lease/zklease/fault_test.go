@@ -220,6 +220,34 @@ func TestClaimThatIsTooLateTakesAnotherRow(t *testing.T) {
 	}
 }
 
+// Somebody empties the namespace, and gives it another layout, between a claim's reading and its writing.
+func TestClaimThatReadAnotherLayoutWritesNothing(t *testing.T) {
+	sv := newServer()
+	s, conn := sv.open(t)
+	hold(t, s, claimOf(four, "first", 0))
+	var given sync.Once
+	conn.inject(func(op, _ string) fault {
+		if op == "multi" {
+			given.Do(func() {
+				sv.poke(func(nodes map[string]znode) {
+					n := nodes["/s/shop"]
+					n.data, n.version = string(encodeLayout("another")), n.version+1
+					nodes["/s/shop"] = n
+				})
+			})
+		}
+		return fault{}
+	})
+	if r, err := s.Claim(t.Context(), claimOf(four, "me", 1)); !errors.Is(err, leasestore.ErrLayout) {
+		t.Errorf("Claim while the layout becomes another = %+v, %v; want a *lease.LayoutError", r, err)
+	}
+	four := four
+	four.Layout = "another"
+	if row, _ := rowOf(t, s, four, 1); row.Owner != "" {
+		t.Errorf("the row after that claim = %+v; want it free", row)
+	}
+}
+
 // A holder's session expires, and its next one is at a server that lags, which shows states of
 // the row in which the holder would have lost it.
 func TestOldReadIsNoRefusal(t *testing.T) {
