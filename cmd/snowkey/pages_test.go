@@ -102,16 +102,13 @@ func (s step) on(kind string) string {
 // elsewhere are the blocks that tests of other packages run, each by its text, or by the heading
 // and language of its section.
 var elsewhere = map[string]struct{ folder, test string }{
-	keysqlcases.Statements(keysql.DuckDB):     {"internal/proof/servers/suites/warehouses", "TestKeySQLIsRightOnDuckDB"},
-	keysqlcases.Statements(keysql.ClickHouse): {"internal/proof/servers/suites/warehouses", "TestKeySQLIsRightOnClickHouse"},
-	keysqlcases.Statements(keysql.BigQuery):   {"internal/proof/servers/suites/warehouses", "TestKeySQLOfBigQueryIsRightByItsDocumentation"},
-	keysqlcases.CSV(keysql.MySQL):             {"internal/proof/servers/suites", "TestTheCSVOfThePageKeepsTheKey"}, // a file of the server
-	buildTheCommand:                           {"cmd/snowkey", "TestTheCommandIsBuiltAsThePageSays"},
-	"New rows as they come, go":               {"internal/proof/servers/suites", "TestThePageReadsNewRowsAsTheyCome"},
-	"When was this key made?, go":             {"internal/proof/servers/suites", "TestThePageSelectsByTheKeys"},
-	"The orders of last Monday, go":           {"internal/proof/servers/suites", "TestThePageSelectsByTheKeys"},
-	"Pages, go":                               {"internal/proof/servers/suites", "TestThePageSelectsByTheKeys"},
-	"What to watch, go":                       {"internal/proof/servers/suites", "TestThePagePublishesWhatToWatch"},
+	keysqlcases.CSV(keysql.MySQL):   {"internal/proof/servers/suites", "TestTheCSVOfThePageKeepsTheKey"}, // a file of the server
+	buildTheCommand:                 {"cmd/snowkey", "TestTheCommandIsBuiltAsThePageSays"},
+	"New rows as they come, go":     {"internal/proof/servers/suites", "TestThePageReadsNewRowsAsTheyCome"},
+	"When was this key made?, go":   {"internal/proof/servers/suites", "TestThePageSelectsByTheKeys"},
+	"The orders of last Monday, go": {"internal/proof/servers/suites", "TestThePageSelectsByTheKeys"},
+	"Pages, go":                     {"internal/proof/servers/suites", "TestThePageSelectsByTheKeys"},
+	"What to watch, go":             {"internal/proof/servers/suites", "TestThePagePublishesWhatToWatch"},
 }
 
 const buildTheCommand = "CGO_ENABLED=0 go build -o snowkey ./cmd/snowkey\n"

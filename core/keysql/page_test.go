@@ -21,9 +21,6 @@ func TestThePageShowsWhatIsWritten(t *testing.T) {
 	for _, dialect := range []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL, keysql.SQLite} {
 		blocks = append(blocks, keysqlcases.Statements(dialect), keysqlcases.JSON(dialect))
 	}
-	for _, dialect := range []keysql.Dialect{keysql.DuckDB, keysql.ClickHouse, keysql.BigQuery} {
-		blocks = append(blocks, keysqlcases.Statements(dialect))
-	}
 	blocks = append(blocks, keysqlcases.CSV(keysql.PostgreSQL), keysqlcases.CSV(keysql.MySQL))
 	for _, block := range blocks {
 		if want := "\n```sql\n" + block + "```\n"; !strings.Contains(string(text), want) {

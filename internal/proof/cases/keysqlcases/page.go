@@ -14,7 +14,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// Statements returns the SQL that docs/reading.md shows for a dialect.
+// Statements returns SQL that reads orders by their keys. docs/reading.md shows that of databases.
 func Statements(d keysql.Dialect) string {
 	c, err := keysql.New(d, core.Default(), "id")
 	if err != nil {
@@ -27,7 +27,7 @@ func Statements(d keysql.Dialect) string {
 	case keysql.DuckDB, keysql.BigQuery:
 		monday, tuesday = "TIMESTAMP '2026-05-04 00:00:00Z'", "TIMESTAMP '2026-05-05 00:00:00Z'"
 	}
-	made := fmt.Sprintf(`-- When was each order made, and by which worker?
+	return fmt.Sprintf(`-- When was each order made, and by which worker?
 SELECT id, number,
   %s AS made_at,
   %s AS worker,
@@ -38,10 +38,6 @@ FROM orders ORDER BY id;
 SELECT id, number FROM orders
 WHERE %s;
 `, c.Time(), c.Worker(), c.Sequence(), c.Between(monday, tuesday))
-	if !d.Valid() { // a warehouse, of which the page says less
-		return made
-	}
-	return made + fmt.Sprintf("\n-- The smallest key of that day.\nSELECT %s;\n", c.Min(monday))
 }
 
 // JSON returns the SQL with which docs/reading.md makes JSON.
@@ -124,10 +120,6 @@ func pageAnswers(t *testing.T, x Database) {
 	}
 	if !x.Dialect.Valid() {
 		return // the page has no more for warehouses
-	}
-	var id types.Snowflake
-	if c.row(t, statements[2], &id); id != c.layout.Min(monday) {
-		t.Errorf("%s\n= %d; want %d", statements[2], id, c.layout.Min(monday))
 	}
 	for statement := range strings.SplitSeq(JSON(x.Dialect), ";\n") {
 		if strings.Contains(statement, "CREATE VIEW") {
