@@ -26,12 +26,11 @@
 // # Conditions
 //
 // FLUSHALL, a restart without the end of the log, and a failover to a replica that lags take the
-// rows back to an earlier state. With the guard no two IDs are equal even then, provided that
-//   - the clocks of all processes and servers agree within lease.Config.LossGuard, and
-//   - two servers never accept writes for a namespace at the same time, or for no longer than
-//     the disagreement of the clocks leaves of LossGuard.
+// rows back to an earlier state. The loss guard of package lease covers that, unless two servers
+// accept writes for a namespace at the same time, for longer than the disagreement of the clocks
+// leaves of lease.Config.LossGuard.
 //
-// The second condition needs attention: a primary that is cut off from its replicas, but not from
+// That condition needs attention: a primary that is cut off from its replicas, but not from
 // all clients, goes on renewing leases while the new primary gives their numbers away, and IDs
 // repeat in spite of the guard. It must refuse writes, as the settings below make it do. A primary
 // that was paused, like a virtual machine, still executes the commands that waited for it before
