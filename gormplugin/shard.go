@@ -161,18 +161,27 @@ func rowOf(v reflect.Value) row {
 
 // dependsOn returns on what the shard of row i depends, by the values that the rows have now.
 func (g *graph) dependsOn(i int) placement.Row {
-	m, by := g.rows[i].model.plan, &g.routes[i]
-	if shard := g.shardIn(i, m.key); shard != placement.None {
+	if shard := g.shardIn(i, g.rows[i].model.plan.key); shard != placement.None {
 		return placement.At(shard)
 	}
+	return g.lead(i)
+}
+
+// lead is dependsOn without the key of row i.
+func (g *graph) lead(i int) placement.Row {
+	by := &g.routes[i]
 	r := placement.Row{Shard: placement.None, Target: by.target, Parent: by.parent, From: g.rows[i].from, Wish: placement.None}
 	switch {
 	case by.target < 0 && !by.inherits():
-		r.Shard = g.shardIn(i, m.shard)
+		r.Shard = g.shardIn(i, g.rows[i].model.plan.shard)
 	case by.target >= 0 && by.inherits():
 		r.Parent = -1 // a belongs-to wins the field, and this row is not the parent's
 	}
-	if r.From < 0 {
+	switch {
+	case r.From >= 0:
+	case g.owner == nil:
+		r.Wish = g.wish
+	case r.Shard == placement.None: // else a join row is where its field says, wherever its owner is
 		if r.Wish = g.shardIn(i, g.owner); r.Wish == placement.None {
 			r.Wish = g.wish
 		}
@@ -288,24 +297,20 @@ func (g *graph) checkShard(i int) error {
 			return fmt.Errorf("%w: %s.%s is %v, want the key whose shard the row is on; set it, or make the field one that can be NULL", ErrShard, g.path(*r), tag.field.Name, v)
 		}
 	}
-	return g.rival(i)
+	return g.refuse(placement.ConflictOf(g.depends, g.spots, i))
 }
 
-// rival returns [ErrShard] if row i is on another shard by its tagged field than by its parent or
-// the context.
-func (g *graph) rival(i int) error {
-	r, by := &g.rows[i], &g.depends[i]
-	other, ok := placement.Rival(g.depends, g.spots, i)
-	whose := "the context"
-	switch {
-	case !ok:
+// refuse returns [ErrShard] for a row on two shards, and nil without one.
+func (g *graph) refuse(c *placement.Conflict) error {
+	if c == nil {
 		return nil
-	case by.Parent >= 0:
-		whose = "its parent " + g.path(g.rows[by.Parent])
-	case g.owner != nil:
-		return nil // a join row is where its field says, wherever its owner is
 	}
-	return fmt.Errorf("%w: %s is on %s by %s, and on %s by %s", ErrShard, g.path(*r), spotName(g.spots[i]), r.model.plan.shard.field.Name, spotName(other), whose)
+	whose := "the context"
+	if c.Parent >= 0 {
+		whose = "its parent " + g.path(g.rows[c.Parent])
+	}
+	r := g.rows[c.Row]
+	return fmt.Errorf("%w: %s is on %s by %s, and on %s by %s", ErrShard, g.path(r), spotName(c.At), r.model.plan.shard.field.Name, spotName(c.Other), whose)
 }
 
 func spotName(s placement.Spot) string {
@@ -461,49 +466,51 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 // parent, or whose context, is on another shard.
 func (c *creation) follow() error {
 	p, ctx := c.in.plugin, c.stmt.Context
-	s, _ := ctx.Value(scopeKey{}).(*scope)
-	for i := range c.rows.len() {
-		r := c.rows.at(i)
-		shard := p.shardIn(ctx, c.plan.shard, r)
-		for k := range c.columns {
-			column := &c.columns[k]
-			if is := p.shardIn(ctx, column, r); shard == placement.None || is == placement.None || is == shard {
-				continue
-			}
-			key := column.get(ctx, r)
-			n := slices.IndexFunc(c.fresh, func(id types.Snowflake) bool { return column.of(id) == key })
-			if n < 0 {
-				continue
-			}
-			if s != nil {
-				if err := s.graph.checkMove(c.stmt.Schema, r, shard); err != nil {
-					return err
-				}
-			}
-			c.fresh[n] = p.supply.On(shard, c.fresh[n])
-			column.put(ctx, r, column.of(c.fresh[n]))
-		}
-	}
-	return nil
-}
-
-// checkMove returns [ErrShard] if row r of the model s may not move to a shard. The spots stay as
-// they are, because they show which rows have yet to follow.
-func (g *graph) checkMove(s *schema.Schema, r row, shard int64) error {
-	i, ok := g.rowNumber(s, r)
+	s, ok := ctx.Value(scopeKey{}).(*scope)
 	if !ok {
 		return nil
 	}
-	defer g.assume(i, shard)()
-	if parent := g.depends[i].Parent; parent >= 0 { // which is stored, and may have moved itself
-		defer g.assume(parent, g.shardIn(parent, g.rows[parent].model.plan.key))()
+	g := s.graph
+	var (
+		leads  []placement.Row
+		unsent []int
+		moved  []row
+	)
+	for i := range c.rows.len() {
+		r := c.rows.at(i)
+		tag, key := p.shardIn(ctx, c.plan.shard, r), p.shardIn(ctx, c.plan.key, r)
+		if tag == placement.None || tag == key || key != placement.None && c.freshKey(c.plan.key, r) < 0 {
+			continue
+		}
+		if n, ok := g.rowNumber(c.stmt.Schema, r); ok {
+			lead := g.lead(n)
+			lead.Shard = tag // whichever row was to set the field
+			leads, unsent, moved = append(leads, lead), append(unsent, n), append(moved, r)
+		}
 	}
-	return g.rival(i)
+	if len(moved) == 0 {
+		return nil
+	}
+	rows := slices.Clone(g.depends)
+	for k, n := range unsent {
+		rows[n] = leads[k]
+	}
+	shards, conflict := placement.Follow(rows, unsent, func(i int) int64 { return g.shardIn(i, g.rows[i].model.plan.key) })
+	for k, shard := range shards {
+		for j := range c.columns {
+			column := &c.columns[j]
+			if n := c.freshKey(column, moved[k]); n >= 0 {
+				c.fresh[n] = p.supply.On(shard, c.fresh[n])
+				column.put(ctx, moved[k], column.of(c.fresh[n]))
+			}
+		}
+	}
+	return g.refuse(conflict)
 }
 
-// assume puts row i on a shard until undo is called.
-func (g *graph) assume(i int, shard int64) (undo func()) {
-	was := g.spots[i]
-	g.spots[i] = placement.Spot{Shard: shard, Of: -1}
-	return func() { g.spots[i] = was }
+// freshKey returns the index in c.fresh of the key that r has in a column, or -1 if the caller
+// has set it.
+func (c *creation) freshKey(column *column, r row) int {
+	key := column.get(c.stmt.Context, r)
+	return slices.IndexFunc(c.fresh, func(id types.Snowflake) bool { return column.of(id) == key })
 }

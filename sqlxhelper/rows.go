@@ -289,7 +289,7 @@ func (r *rows) assign(ctx context.Context, src keySource) error {
 			return err
 		}
 		if r.shards != nil {
-			if err := r.shards.lay(keys); err != nil {
+			if err := r.shards.move(keys); err != nil {
 				return err
 			}
 		}

@@ -50,12 +50,9 @@ func (h *Helper) checkTag(p *plan) error {
 type shards struct {
 	*rows
 	src   *supply.Supply
-	wish  int64 // the shard for which ctx asks, or placement.None
-	given []int // the rows that get their keys from the call
-
-	// By row.
-	leads []placement.Row
-	keys  []types.Snowflake
+	wish  int64           // the shard for which ctx asks, or placement.None
+	given []int           // the rows that get their keys from the call
+	leads []placement.Row // by row
 }
 
 // findShards finds what the shards of new keys depend on, for rows with relations or a tag.
@@ -64,21 +61,17 @@ func (r *rows) findShards(ctx context.Context, src *supply.Supply, missing int) 
 	if err != nil {
 		return fmt.Errorf("sqlxhelper: shard of the keys: %w", err)
 	}
-	s := &shards{rows: r, src: src, wish: wish, given: make([]int, 0, missing),
-		leads: make([]placement.Row, len(r.ids)), keys: make([]types.Snowflake, len(r.ids))}
+	s := &shards{rows: r, src: src, wish: wish, given: make([]int, 0, missing), leads: make([]placement.Row, len(r.ids))}
 	for i, id := range r.ids {
 		if *id == 0 {
 			s.given, s.leads[i] = append(s.given, i), s.lead(i)
 		} else {
-			s.keys[i], s.leads[i] = *id, s.at(*id)
+			s.leads[i] = placement.At(src.Shard(*id))
 		}
 	}
 	r.shards = s
 	return s.readTags()
 }
-
-// at is what is known of a row with a key.
-func (s *shards) at(id types.Snowflake) placement.Row { return placement.At(s.src.Shard(id)) }
 
 // lead returns on what the shard of a row without a key depends, but for its tag.
 func (s *shards) lead(i int) placement.Row {
@@ -125,60 +118,35 @@ func (s *shards) readTags() error {
 	return nil
 }
 
-// lay replaces the shards of new keys, which are in the order of s.given.
-func (s *shards) lay(keys []types.Snowflake) error {
+// move puts new keys, which are in the order of s.given, on the shards of their rows.
+func (s *shards) move(keys []types.Snowflake) error {
+	byRow := make([]int, len(s.ids)) // the index of its key
 	for i, row := range s.given {
-		s.keys[row] = keys[i]
+		byRow[row] = i
 	}
-	if err := s.place(s.leads, s.given); err != nil {
-		return err
+	shards, c := placement.Shards(s.leads, s.given, func(row int) int64 { return s.src.Shard(keys[byRow[row]]) })
+	for i := range shards {
+		keys[i] = s.src.On(shards[i], keys[i])
 	}
-	for i, row := range s.given {
-		keys[i] = s.keys[row]
-	}
-	return nil
+	return s.refuse(c)
 }
 
-// place puts the keys of some rows on their shards. The source has chosen the shard of a row that
-// follows no other.
-func (s *shards) place(leads []placement.Row, given []int) error {
-	spots := placement.Resolve(leads)
-	for _, row := range given {
-		shard := spots[row].Shard
-		if of := spots[row].Of; of >= 0 {
-			shard = s.src.Shard(s.keys[of])
-		}
-		s.keys[row] = s.src.On(shard, s.keys[row])
-	}
-	if s.tables[0].plan.tagged == nil {
+// refuse returns the error of a row whose tag says another shard than its parent or, for a root,
+// than ctx; and nil without one.
+func (s *shards) refuse(conflict *placement.Conflict) error {
+	if conflict == nil {
 		return nil
 	}
-	for _, row := range given {
-		if err := s.check(leads, spots, row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// check refuses a row whose tag says another shard than its parent or, for a root, than ctx. A
-// shard that the source has chosen is another one even if it happens to be the same, or else one
-// call in many would pass.
-func (s *shards) check(leads []placement.Row, spots []placement.Spot, row int) error {
-	other, ok := placement.Rival(leads, spots, row)
-	if !ok {
-		return nil
-	}
-	of := "the context asks for"
-	if leads[row].Parent >= 0 {
+	row, of := conflict.Row, "the context asks for"
+	if conflict.Parent >= 0 {
 		of = "the parent that holds it is on"
 	}
 	p := s.table(row).plan
 	c, key := &p.columns[p.shard], "for a key"
-	if id, _ := c.key.Key(c.in(s.structs[row])); leads[row].Shard != placement.None {
+	if id, _ := c.key.Key(c.in(s.structs[row])); s.leads[row].Shard != placement.None {
 		key = id.String() + ","
 	}
-	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", c.field, key, spotName(spots[row]), of, spotName(other))
+	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", c.field, key, spotName(conflict.At), of, spotName(conflict.Other))
 }
 
 func spotName(s placement.Spot) string {
@@ -195,29 +163,23 @@ func (a *attempt) follow(l *load) error {
 	if s == nil {
 		return nil
 	}
-	leads, sent := slices.Clone(s.leads), make([]bool, len(s.ids))
-	for i, id := range s.ids {
-		s.keys[i] = *id
-	}
+	sent := make([]bool, len(s.ids))
 	for i := range a.loads {
 		done := &a.loads[i]
 		for j := range done.rows {
-			row := done.index(j)
-			leads[row], sent[row] = s.at(s.keys[row]), true
+			sent[done.index(j)] = true
 		}
 		if done == l {
 			break
 		}
 	}
 	unsent := slices.DeleteFunc(slices.Clone(s.given), func(row int) bool { return sent[row] })
-	if err := s.place(leads, unsent); err != nil {
-		return err
-	}
-	for _, row := range unsent {
-		if id := s.ids[row]; *id != s.keys[row] {
+	shards, c := placement.Follow(s.leads, unsent, func(row int) int64 { return s.src.Shard(*s.ids[row]) })
+	for i, shard := range shards {
+		if id := s.ids[unsent[i]]; s.src.Shard(*id) != shard {
 			a.replaced = append(a.replaced, replacedKey{id, *id})
-			*id = s.keys[row]
+			*id = s.src.On(shard, *id)
 		}
 	}
-	return nil
+	return s.refuse(c)
 }

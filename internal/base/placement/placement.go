@@ -30,7 +30,7 @@
 // makes one row of several. The first row of a circle was reached from outside of it, because
 // From is always an earlier row, so a circle ends only where no row is before it. And the rule
 // gives only one: two parents of a circle are a choice only if they are on two shards, and then
-// the row that has the other one contradicts its parent ([Rival]), whichever is chosen. For if
+// the row that has the other one contradicts its parent ([ConflictOf]), whichever is chosen. For if
 // there is no contradiction, then every row is where its Target and its Parent are, as far as
 // it has them; and a circle that goes by its first row has no Target and no Parent outside. So
 // it is a strongly connected set of rows with no way out, and these do not depend on a choice.
@@ -41,6 +41,8 @@
 // that is not passes by the parent of another row of the circle, and then refuses a graph that
 // could be stored.
 package placement
+
+import "slices"
 
 // None is no shard.
 const None = -1
@@ -196,17 +198,62 @@ func (r *resolver) settle(s Spot) {
 	}
 }
 
-// Rival returns where row i would be but for its tagged field, if that is another spot: that of
-// its parent, or, for a row that was reached from no other, that of its wish. Such a row is on
-// two shards, and both plugins refuse it.
-func Rival(rows []Row, spots []Spot, i int) (other Spot, ok bool) {
-	switch row := &rows[i]; {
+// A Conflict is a row on two shards, which both plugins refuse.
+type Conflict struct {
+	Row    int
+	At     Spot // by its tagged field
+	Other  Spot // where it would be without that
+	Parent int  // the row that is there, or -1 if the wish says so
+}
+
+// ConflictOf returns the conflict of row i, or nil: its tagged field says another spot than its
+// parent or, for a row that was reached from no other, than its wish.
+func ConflictOf(rows []Row, spots []Spot, i int) *Conflict {
+	row, other := &rows[i], spots[i]
+	switch {
+	case row.Shard == None && row.Target < 0: // no tagged field says anything
+		return nil
 	case row.Parent >= 0:
 		other = spots[row.Parent]
 	case row.From < 0 && row.Wish != None:
 		other = Spot{row.Wish, -1}
-	default:
-		return Spot{}, false
 	}
-	return other, other != spots[i]
+	if other == spots[i] {
+		return nil
+	}
+	return &Conflict{Row: i, At: spots[i], Other: other, Parent: row.Parent}
+}
+
+// Shards returns the shards of the rows at given, whose keys are from the source and can still
+// move. keyShard returns the shard of the key that a row has, which it stays on if the rule leaves
+// the choice. If a row has a Conflict, none may move.
+func Shards(rows []Row, given []int, keyShard func(row int) int64) (shards []int64, c *Conflict) {
+	spots := Resolve(rows)
+	shards = make([]int64, len(given))
+	for n, i := range given {
+		if c := ConflictOf(rows, spots, i); c != nil {
+			return nil, c
+		}
+		if shards[n] = spots[i].Shard; spots[i].Of >= 0 {
+			shards[n] = keyShard(spots[i].Of)
+		}
+	}
+	return shards, nil
+}
+
+// Follow is [Shards] after some rows have met stored ones. An upsert gives a row the key of the
+// stored row, which may be on another shard. Whatever was expected of them, all rows that have
+// keys, for which keyShard does not return None, are then where their keys are, but for those at
+// unsent: these follow them, or each other, by the rule.
+func Follow(rows []Row, unsent []int, keyShard func(row int) int64) (shards []int64, c *Conflict) {
+	now, moves := slices.Clone(rows), make([]bool, len(rows))
+	for _, i := range unsent {
+		moves[i] = true
+	}
+	for i := range now {
+		if shard := keyShard(i); shard != None && !moves[i] {
+			now[i] = At(shard)
+		}
+	}
+	return Shards(now, unsent, keyShard)
 }

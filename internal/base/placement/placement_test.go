@@ -77,7 +77,7 @@ func TestTheTableOfThePageIsObeyed(t *testing.T) {
 	}
 }
 
-func TestARowOnTwoShardsHasARival(t *testing.T) {
+func TestARowOnTwoShardsHasAConflict(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows  graph
 		row   int
@@ -97,8 +97,50 @@ func TestARowOnTwoShardsHasARival(t *testing.T) {
 		"a child without a tag":                        {graph{root(none), child(0)}, 1, anywhere(0), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if other, ok := placement.Rival(c.rows, placement.Resolve(c.rows), c.row); ok != c.ok || ok && other != c.other {
-				t.Errorf("Rival(%v, %d) = %v, %v; want %v, %v", c.rows, c.row, other, ok, c.other, c.ok)
+			spots := placement.Resolve(c.rows)
+			want := placement.Conflict{Row: c.row, At: spots[c.row], Other: c.other, Parent: c.rows[c.row].Parent}
+			if got := placement.ConflictOf(c.rows, spots, c.row); (got != nil) != c.ok || c.ok && *got != want {
+				t.Errorf("ConflictOf(%v, %d) = %v; want %v: %v", c.rows, c.row, got, want, c.ok)
+			}
+		})
+	}
+}
+
+func TestRowsThatAreNotSentFollowThoseThatMetStoredRows(t *testing.T) {
+	// order follows its customer by a tag, item its order, and note its customer by the walk.
+	const customer, order, item, note = 0, 1, 2, 3
+	graphOf := func(wish int64) graph {
+		return graph{root(wish), {none, customer, -1, customer, none}, child(order), reached(customer)}
+	}
+	for name, c := range map[string]struct {
+		rows     graph
+		keys     []int64 // the shards of the keys that the rows have now
+		unsent   []int
+		want     []int64
+		conflict *placement.Conflict
+	}{
+		"all follow the stored customer, one another or both":         {graphOf(none), []int64{9, 3, 3, 3}, []int{order, item, note}, []int64{9, 9, 9}, nil},
+		"a row that is sent stays, and its children are with it":      {graphOf(none), []int64{9, 3, 3, 3}, []int{item, note}, []int64{3, 9}, nil},
+		"a sent row is where its key is, whatever its tag says":       {graph{placement.At(5), child(0)}.tagged(1, 5), []int64{7, 7}, nil, []int64{}, nil},
+		"a row that nothing precedes stays on the shard of its key":   {graphOf(none), []int64{3, 3, 3, 3}, []int{customer, order, item, note}, []int64{3, 3, 3, 3}, nil},
+		"so does one whose key the context asked for":                 {graphOf(3), []int64{3, 3, 3, 3}, []int{customer, order}, []int64{3, 3}, nil},
+		"a row without a key yet is placed by the rule":               {graphOf(4), []int64{none, 3, 3, 3}, []int{order}, []int64{4}, nil},
+		"a tag and a parent that has met a row on another shard":      {graph{root(5), child(0)}.tagged(1, 5), []int64{9, 5}, []int{1}, nil, &placement.Conflict{Row: 1, At: on(5), Other: on(9), Parent: 0}},
+		"a tag and a parent that has moved to where the tag is":       {graph{root(5), child(0)}.tagged(1, 9), []int64{9, 5}, []int{1}, []int64{9}, nil},
+		"a target that has met a row on another shard than a parent":  {graph{root(5), child(0), reached(1)}.refers(1, 2), []int64{5, 5, 9}, []int{1}, nil, &placement.Conflict{Row: 1, At: on(9), Other: on(5), Parent: 0}},
+		"a target that has met a row on another shard than the wish":  {graph{root(5), reached(0)}.refers(0, 1), []int64{5, 9}, []int{0}, nil, &placement.Conflict{Row: 0, At: on(9), Other: on(5), Parent: -1}},
+		"a target that has met a row, and no wish":                    {graph{root(none), reached(0)}.refers(0, 1), []int64{5, 9}, []int{0}, []int64{9}, nil},
+		"a circle that is not sent stays together":                    {graph{root(none), reached(0), reached(1)}.refers(0, 1).refers(1, 2), []int64{3, 3, 3}, []int{0, 1, 2}, []int64{3, 3, 3}, nil},
+		"a circle is open where one of its rows has met a stored one": {graph{root(none), reached(0), reached(1)}.refers(0, 1).refers(1, 2), []int64{3, 3, 9}, []int{0, 1}, []int64{9, 9}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := slices.Clone(c.rows)
+			got, conflict := placement.Follow(c.rows, c.unsent, func(row int) int64 { return c.keys[row] })
+			if !slices.Equal(got, c.want) || (conflict == nil) != (c.conflict == nil) || conflict != nil && *conflict != *c.conflict {
+				t.Errorf("Follow(%v, %v, %v) = %v, %+v; want %v, %+v", c.rows, c.unsent, c.keys, got, conflict, c.want, c.conflict)
+			}
+			if !slices.Equal(rows, c.rows) {
+				t.Errorf("rows after Follow = %v; want %v", c.rows, rows)
 			}
 		})
 	}

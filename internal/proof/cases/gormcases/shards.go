@@ -331,6 +331,64 @@ var shardCases = []testCase{
 			equal(e, "shard of a slot", shardLayout.Shard(slot.ID), 9)
 		}
 	}},
+	{"RowDoesNotFollowAStoredRowThatAnotherReferenceMetAsWell", func(e *env) {
+		type Ware struct {
+			ID  types.Snowflake
+			SKU string `gorm:"size:40;uniqueIndex"`
+		}
+		type Shelf struct {
+			ID     types.Snowflake
+			WareID types.NullSnowflake `snowkey:"shard"`
+			Ware   *Ware
+		}
+		type Bay struct {
+			ID      types.Snowflake
+			DepotID types.NullSnowflake
+			WareID  types.NullSnowflake `snowkey:"shard"`
+			Ware    *Ware
+			ShelfID types.NullSnowflake
+			Shelf   *Shelf // is on the shard of the stored ware, which places the bay anew
+		}
+		type Depot struct {
+			ID   types.Snowflake
+			Bays []Bay
+		}
+		db := e.open(&gorm.Config{})
+		if err := errors.Join(
+			db.Use(gormplugin.New(shardSource{e.src}, e.target.Options...)), db.AutoMigrate(&Ware{}, &Depot{}, &Shelf{}, &Bay{}),
+		); err != nil {
+			e.Fatalf("set up = %v; want no error", err)
+		}
+		e.must(db.Create(&Ware{ID: keyOn(9, 1), SKU: "stored"}))
+		bay := func() Bay {
+			ware := &Ware{SKU: "stored"}
+			return Bay{Ware: ware, Shelf: &Shelf{Ware: ware}}
+		}
+		on := func(shard int64) *gorm.DB { return db.WithContext(core.OnShard(e.Context(), shard)) }
+		alone := bay()
+		e.fails(on(3).Create(&alone), gormplugin.ErrShard)
+		e.fails(on(3).Create(&Depot{Bays: []Bay{bay()}}), gormplugin.ErrShard)
+		for _, table := range []string{"depots", "bays", "shelves"} {
+			equal(e, "rows of "+table, len(e.keys(table, "id", "1", 1)), 0)
+		}
+		depot := Depot{Bays: []Bay{bay()}}
+		e.must(on(9).Create(&depot))
+		equal(e, "shard of a bay", shardLayout.Shard(depot.Bays[0].ID), 9)
+	}},
+	{"FurtherKeysAreOnTheShardOfARowThatHasItsKey", func(e *env) {
+		type Pallet struct {
+			ID     types.Snowflake
+			Public string              `gorm:"size:40;snowflake"`
+			Stock  types.NullSnowflake `snowkey:"shard"`
+		}
+		db := e.open(&gorm.Config{})
+		if err := errors.Join(db.Use(gormplugin.New(shardSource{e.src}, e.target.Options...)), db.AutoMigrate(&Pallet{})); err != nil {
+			e.Fatalf("set up = %v; want no error", err)
+		}
+		p := Pallet{ID: keyOn(5, 1), Stock: types.NullSnowflake{Snowflake: keyOn(7, 1), Valid: true}}
+		e.must(db.Create(&p))
+		equal(e, "shard of the other key", shardLayout.Shard(types.MustParse(p.Public)), 5)
+	}},
 	{"OmittedAssociationsHaveNoSay", func(e *env) {
 		db := e.sharded()
 		e.must(db.Create(&Shopper{ID: keyOn(12, 1), Email: "twelve"}))
