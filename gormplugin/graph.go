@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/snowkey/snowkey/internal/base/roworder"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -212,32 +213,13 @@ func (g *graph) assign() error {
 }
 
 // order returns the rows as they were found, but the parents of each row, and their parents, before
-// it. This holds for every row that is not in a circle with its parent: a row is left only when all
-// its parents are, except those that are waiting for it. The rows that wait are a list, as in walk,
-// and no recursion.
+// it. This holds for every row that is not in a circle with its parent.
 func (g *graph) order() []int {
-	order, seen := make([]int, 0, len(g.rows)), make([]bool, len(g.rows))
-	next := make([]int, len(g.rows)) // the edge to the parent that a row on path is to visit next
-	var path []int
-	for i := range g.rows {
-		for up := i; ; {
-			if up >= 0 && !seen[up] {
-				seen[up], next[up] = true, g.rows[up].first
-				path = append(path, up)
-			}
-			if len(path) == 0 {
-				break
-			}
-			row := path[len(path)-1]
-			if e := next[row]; e >= 0 {
-				up, next[row] = g.edges[e].parent, g.edges[e].next
-				continue
-			}
-			path, up = path[:len(path)-1], -1
-			order = append(order, row)
+	return roworder.ParentsFirst(len(g.rows), func(row int, yield func(parent int)) {
+		for e := g.rows[row].first; e >= 0; e = g.edges[e].next {
+			yield(g.edges[e].parent)
 		}
-	}
-	return order
+	})
 }
 
 // link sets the foreign keys. In its order each key is final before it is copied, even one

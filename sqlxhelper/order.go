@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/snowkey/snowkey/internal/base/roworder"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -23,7 +24,7 @@ func (r *rows) setLevels() error {
 			next[i], first[l.from] = first[l.from], i+1
 		}
 	}
-	r.sorted = inOrder(len(r.nodes), func(row int, yield func(to int)) {
+	r.sorted = roworder.ParentsFirst(len(r.nodes), func(row int, yield func(to int)) {
 		for l := first[row]; l > 0; l = next[l-1] {
 			yield(r.links[l-1].to)
 		}
@@ -103,7 +104,7 @@ func (r *rows) inTurn() []load {
 // database and on where a statement ends. Unrelated rows keep their order.
 func (l *load) order() {
 	if refers := l.refersAhead(); refers != nil {
-		l.permute(inOrder(len(l.rows), refers))
+		l.permute(roworder.ParentsFirst(len(l.rows), refers))
 	}
 }
 
@@ -130,36 +131,6 @@ func (l *load) refersAhead() func(i int, yield func(to int)) {
 		}
 	}
 	return nil
-}
-
-// inOrder returns the numbers below n, each behind those to which it refers.
-func inOrder(n int, refers func(i int, yield func(to int))) []int {
-	order := make([]int, 0, n)
-	entered, done := make([]bool, n), make([]bool, n)
-	var stack []int // no recursion: a chain may have as many links as there are rows
-	for i := range n {
-		stack = append(stack, i)
-		for len(stack) > 0 {
-			top := stack[len(stack)-1]
-			if entered[top] { // and all to which it refers are done
-				stack = stack[:len(stack)-1]
-				if !done[top] {
-					done[top] = true
-					order = append(order, top)
-				}
-				continue
-			}
-			entered[top] = true
-			from := len(stack)
-			refers(top, func(to int) {
-				if !entered[to] {
-					stack = append(stack, to)
-				}
-			})
-			slices.Reverse(stack[from:]) // the first is on top
-		}
-	}
-	return order
 }
 
 // permute puts the rows of the load into another order.
