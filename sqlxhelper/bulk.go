@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/snowkey/snowkey/internal/base/outcome"
@@ -14,37 +15,36 @@ import (
 // carries rows up to the first one that it cannot carry.
 func (a *attempt) bulk(s session, l *load) ([]sender, error) {
 	t := a.described[l.name]
-	encoders := encoders(t, l.columns)
-	if encoders == nil {
+	arrays := encoders(t, l.columns, t.Array())
+	if arrays == nil {
 		return nil, nil
 	}
 	// COPY carries microseconds. With a driver that has the server round times, the other senders
 	// would store other ones.
-	rounds := !t.CutsTimes && slices.ContainsFunc(encoders, func(e encoder) bool { return e.kind.MayBeTime() })
+	rounds := !t.CutsTimes && slices.ContainsFunc(arrays, func(e encoder) bool { return e.kind.MayBeTime() })
 	if a.config.copier == nil || len(l.rows) < a.config.copyRows || !t.Copies || rounds || l.upsert != nil {
-		return []sender{newUnnest(a.dialect, l, encoders, t)}, nil
+		return []sender{newUnnest(a.dialect, l, arrays, t)}, nil
 	}
 	if !s.inTx {
 		return nil, errSeveral
 	}
-	var senders []sender
-	if !slices.ContainsFunc(encoders, func(e encoder) bool { return !e.typ.Binary(e.kind) }) {
-		senders = append(senders, &copying{attempt: a, load: l, encoders: encoders, in: pgtext.Binary, table: t})
+	copyIn := func(f pgtext.Format) sender {
+		return &copying{attempt: a, load: l, encoders: encoders(t, l.columns, f), in: f, table: t}
 	}
-	return append(senders, &copying{attempt: a, load: l, encoders: encoders, in: pgtext.Copy, table: t}), nil
+	if slices.ContainsFunc(arrays, func(e encoder) bool { return !e.Type.Binary(e.kind) }) {
+		return []sender{copyIn(pgtext.Copy)}, nil
+	}
+	return []sender{copyIn(pgtext.Binary), copyIn(pgtext.Copy)}, nil
 }
 
-// An encoder writes the values of a column for a column type of PostgreSQL.
+// An encoder writes the values of a column.
 type encoder struct {
 	*column
-	typ pgtext.Type
+	pgtext.Encoder
 }
 
 // encoders returns the encoders of the columns, or nil if one of them can only go by VALUES.
-func encoders(t *pgtext.Table, columns []column) []encoder {
-	if t == nil {
-		return nil
-	}
+func encoders(t *pgtext.Table, columns []column, f pgtext.Format) []encoder {
 	encoders := make([]encoder, len(columns))
 	for i := range columns {
 		c := &columns[i]
@@ -52,22 +52,22 @@ func encoders(t *pgtext.Table, columns []column) []encoder {
 		if typ == 0 || !typ.Takes(c.kind) {
 			return nil
 		}
-		encoders[i] = encoder{c, typ}
+		encoders[i] = encoder{c, pgtext.Encoder{Type: typ, Format: f}}
 	}
 	return encoders
 }
 
 // append appends the value of a row. If the value has to go by VALUES, ok is false, and b may
 // have grown.
-func (e *encoder) append(b []byte, l *load, row int, f pgtext.Format) (_ []byte, ok bool) {
-	if e.kind == pgtext.ValueKind {
-		v, err := e.argument(l.rows[row])
-		if err != nil {
-			return b, false // VALUES meets the same error, and names the row
-		}
-		return e.typ.AppendValue(b, v, f)
+func (e *encoder) append(b []byte, row reflect.Value) (_ []byte, ok bool) {
+	if e.kind != pgtext.ValueKind {
+		return e.Type.AppendField(b, e.kind, e.in(row), e.Format)
 	}
-	return e.typ.AppendField(b, e.kind, e.in(l.rows[row]), f)
+	v, err := e.argument(row)
+	if err != nil {
+		return b, false // VALUES meets the same error, and names the row
+	}
+	return e.Append(b, v)
 }
 
 // describe reads the tables that get many rows, before anything is sent. On a pool it runs
@@ -77,7 +77,7 @@ func (e *encoder) append(b []byte, l *load, row int, f pgtext.Format) (_ []byte,
 func (a *attempt) describe(ctx context.Context) {
 	for i := range a.loads {
 		l := &a.loads[i]
-		if len(l.rows) < pgtext.ManyRows || a.described[l.name] != nil {
+		if !a.dialect.Arrays || len(l.rows) < pgtext.ManyRows || a.described[l.name] != nil {
 			continue
 		}
 		var t *pgtext.Table
@@ -105,8 +105,8 @@ func describe(ctx context.Context, c outcome.Cancels, db pgtext.DB, table string
 	return outcome.Call(ctx, c, func() (*pgtext.Table, error) { return pgtext.Describe(ctx, db, table) }, nil)
 }
 
-// learn remembers a table of an attempt that has ended with err. After an error it forgets it,
-// because the table may have changed, and the next attempt reads it again.
+// learn remembers a table of an attempt that has ended with err. After an error the table may
+// have changed, and the next attempt reads it again.
 func (m *memory) learn(name string, t *pgtext.Table, err error) {
 	if err == nil && t.Lasts {
 		m.tables.Store(name, t)

@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
@@ -175,7 +175,6 @@ func OnConn(c *sqlx.Conn, driverName string) DB {
 	return onConn{Conn: c, driver: driverName, dialect: driverNamed(driverName).dialect}
 }
 
-// An onConn adds what *sqlx.Conn lacks of a DB.
 type onConn struct {
 	*sqlx.Conn
 	driver  string
@@ -200,8 +199,7 @@ func (c onConn) BeginTxx(ctx context.Context, opts *sql.TxOptions) (*sqlx.Tx, er
 	var tx *sqlx.Tx
 	if !open {
 		tx, err = c.Conn.BeginTxx(ctx, opts)
-		// SQLite refuses it by itself.
-		open = err != nil && strings.Contains(err.Error(), "within a transaction")
+		open = dialect.InTransaction(err)
 	}
 	if open {
 		return nil, fmt.Errorf("%w: the connection of OnConn is inside of a transaction, which a second BEGIN could commit; begin it by BeginTxx and pass the *sqlx.Tx", ErrDB)

@@ -23,8 +23,7 @@ type Copier interface {
 	Copy(ctx context.Context, db sqlx.ExecerContext, statement string, rows io.Reader) (int64, error)
 }
 
-// copyRows bounds the rows of one COPY, so that a long load reports progress. The cost of one
-// more statement for so many rows is not measurable.
+// copyRows bounds the rows of one COPY, so that a long load reports progress.
 const copyRows = 50000
 
 // copying sends rows by COPY, in the binary format or in the text format, which can carry more.
@@ -38,8 +37,7 @@ type copying struct {
 	reader   *copyReader
 }
 
-// take checks whether the first row can go by COPY. How many of the others can is known when
-// they are sent.
+// take encodes the first row. How many of the others can go by COPY is known when they are sent.
 func (c *copying) take(first int) (int, error) {
 	c.most = min(copyRows, len(c.load.rows)-first)
 	c.reader = &copyReader{encoders: c.encoders, in: c.in, load: c.load, first: first, most: c.most}
@@ -61,8 +59,6 @@ func (c *copying) send(ctx context.Context, s session) (int, driver.Result, erro
 	return c.reader.done, driver.RowsAffected(affected), nil
 }
 
-// check makes sure that the table is still the one that was read, or finds the row by the line
-// that the server names.
 func (c *copying) check(ctx context.Context, s session, err error) error {
 	if err == nil {
 		return c.unchanged(ctx, s, c.load, c.table)
@@ -142,7 +138,7 @@ func (r *copyReader) row(row int) bool {
 			b = append(b, '\t')
 		}
 		var fits bool
-		if b, fits = r.encoders[i].append(b, r.load, row, r.in); !fits {
+		if b, fits = r.encoders[i].append(b, r.load.rows[row]); !fits {
 			return false
 		}
 	}

@@ -3,7 +3,6 @@ package sqlxhelper
 import (
 	"context"
 	"database/sql/driver"
-	"strconv"
 	"strings"
 
 	"github.com/snowkey/snowkey/internal/base/outcome"
@@ -21,8 +20,7 @@ const (
 // one text for any number of rows. The server plans it fast, while VALUES has a node for each
 // value. The rows keep their order.
 //
-// The arrays are text literals, which work in all modes of pgx, with lib/pq, for enums and for
-// NULLs. Slices work only in some modes of pgx.
+// The arrays are text literals, because slices work only in some modes of pgx.
 //
 // While the server works on a statement, the next one is encoded, which saves a tenth of the
 // time. VALUES would gain nothing: on SQLite statements are too short, and MySQL took as long
@@ -30,7 +28,6 @@ const (
 type unnest struct {
 	*load
 	encoders []encoder
-	in       pgtext.Format
 	text     string
 	arrays   [][]byte // by column, reused for the next chunk
 	ends     []int    // by column, where the last complete row ends
@@ -41,7 +38,7 @@ type unnest struct {
 
 func newUnnest(d *traits, l *load, encoders []encoder, t *pgtext.Table) *unnest {
 	return &unnest{
-		load: l, encoders: encoders, in: t.Array(), text: unnestText(d, l, encoders, t),
+		load: l, encoders: encoders, text: unnestText(d, l, encoders, t),
 		arrays: make([][]byte, len(encoders)), ends: make([]int, len(encoders)), first: -1,
 	}
 }
@@ -83,7 +80,7 @@ func (u *unnest) append(row int) (size int, fits bool) {
 		if u.taken > 0 {
 			a = append(a, ',')
 		}
-		if u.arrays[i], fits = u.encoders[i].append(a, u.load, row, u.in); !fits {
+		if u.arrays[i], fits = u.encoders[i].append(a, u.rows[row]); !fits {
 			for j := range i + 1 { // which have a part of the row
 				u.arrays[j] = u.arrays[j][:u.ends[j]]
 			}
@@ -112,11 +109,8 @@ func (u *unnest) send(ctx context.Context, s session) (int, driver.Result, error
 	return n, result, err
 }
 
-// check names no row, because the server has named none.
 func (u *unnest) check(_ context.Context, _ session, err error) error { return err }
 
-// unnestText returns the statement. The guard makes certain that the types, which an earlier call
-// has read, still hold.
 func unnestText(d *traits, l *load, encoders []encoder, t *pgtext.Table) string {
 	names := make([]string, len(encoders))
 	for i := range encoders {
@@ -124,6 +118,6 @@ func unnestText(d *traits, l *load, encoders []encoder, t *pgtext.Table) string 
 	}
 	var b strings.Builder
 	b.WriteString(l.head)
-	t.WriteUnnest(&b, d.Quote(l.name), names, func(i int) { b.WriteString("$" + strconv.Itoa(i+1)) })
+	t.WriteUnnest(&b, d.Quote(l.name), names, func(i int) { b.WriteString(d.Placeholder(i + 1)) })
 	return b.String() + l.tail
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,11 +31,10 @@ type values struct {
 
 // A fullChunk is the prepared statement for full chunks, if there are at least two.
 type fullChunk struct {
-	stmt  *sql.Stmt
-	asked bool // whether to prepare it, which takes a query on MySQL
+	stmt    *sql.Stmt
+	decided bool // whether to prepare it, which takes a query on MySQL
 }
 
-// take collects the arguments of the next statement.
 func (v *values) take(first int) (int, error) {
 	v.first = first
 	most := v.dialect.step(min(len(v.load.rows)-first, v.chunk), v.chunk)
@@ -60,12 +58,11 @@ func (v *values) take(first int) (int, error) {
 	return n, nil
 }
 
-// send sends the rows that were taken.
 func (v *values) send(ctx context.Context, s session) (int, driver.Result, error) {
 	ctx = v.dialect.sends(ctx)
 	n := len(v.args) / len(v.columns)
-	if !v.asked && len(v.load.rows)-v.first >= 2*v.chunk {
-		v.asked = true
+	if !v.decided && len(v.load.rows)-v.first >= 2*v.chunk {
+		v.decided = true
 		if v.dialect.prepares(ctx, s) {
 			var err error
 			text := v.dialect.insertText(v.table, v.chunk)
@@ -84,7 +81,6 @@ func (v *values) send(ctx context.Context, s session) (int, driver.Result, error
 	return n, result, err
 }
 
-// check finds the row that is to blame for an error.
 func (v *values) check(ctx context.Context, s session, err error) error {
 	if err == nil {
 		return nil
@@ -92,9 +88,8 @@ func (v *values) check(ctx context.Context, s session, err error) error {
 	return v.narrow(v.dialect.sends(ctx), s, v.load, v.bound(v.load, err))
 }
 
-// close closes the prepared statement. An error could only report a lost connection, which the
-// next statement or the commit reports as well. MySQL does not answer this message, so that
-// close does not wait.
+// close closes the prepared statement. An error could only report a lost connection, as the next
+// statement does, and MySQL does not answer.
 func (f *fullChunk) close() {
 	if f.stmt != nil {
 		_ = f.stmt.Close()
@@ -150,13 +145,11 @@ func (t *traits) names(columns []column, form, separator string) string {
 
 // insertText returns the statement that inserts rows into a table.
 func (t *traits) insertText(into *table, rows int) string {
-	columns, width := len(into.columns), len("?, ")
-	if t.Numbered {
-		width = len("$65535, ")
-	}
+	var longest [8]byte
+	columns, width := len(into.columns), len(t.AppendPlaceholder(longest[:0], t.MaxBinds))+len(", ")
 	b := make([]byte, 0, len(into.head)+len(" VALUES ")+rows*(columns*width+len("(), "))+len(into.tail))
 	b = append(append(b, into.head...), " VALUES "...)
-	bind := int64(0)
+	bind := 0
 	for row := range rows {
 		if row > 0 {
 			b = append(b, ", "...)
@@ -166,12 +159,8 @@ func (t *traits) insertText(into *table, rows int) string {
 			if col > 0 {
 				b = append(b, ", "...)
 			}
-			if t.Numbered {
-				bind++
-				b = strconv.AppendInt(append(b, '$'), bind, 10)
-			} else {
-				b = append(b, '?')
-			}
+			bind++
+			b = t.AppendPlaceholder(b, bind)
 		}
 		b = append(b, ')')
 	}

@@ -64,11 +64,14 @@ func (d Dialect) QuoteMark() string {
 }
 
 // Placeholder returns the n-th parameter of a statement, counted from 1.
-func (d Dialect) Placeholder(n int) string {
+func (d Dialect) Placeholder(n int) string { return string(d.AppendPlaceholder(nil, n)) }
+
+// AppendPlaceholder appends Placeholder(n).
+func (d Dialect) AppendPlaceholder(b []byte, n int) []byte {
 	if d == PostgreSQL {
-		return "$" + strconv.Itoa(n)
+		return strconv.AppendInt(append(b, '$'), int64(n), 10)
 	}
-	return "?"
+	return append(b, '?')
 }
 
 // Bind replaces every '?' in text, each of which must be a parameter, with d's placeholders.

@@ -141,6 +141,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(1317), []string{"Interrupted", "Refused"}},
 		{mysql(1927), []string{"BadConnection", "Interrupted"}},
 		{errors.New("invalid connection"), []string{"BadConnection", "Interrupted"}},
+		{errors.New("cannot start a transaction within a transaction"), []string{"InTransaction"}}, // SQLite, by a driver of any type
 		{errors.New("conn closed"), []string{"BadConnection", "Interrupted"}},
 
 		{mattn(5), []string{"Retryable", "NotCommitted"}},
@@ -197,9 +198,11 @@ func TestMistakesInStatementsOfSQLiteAreToldByTheirText(t *testing.T) {
 		"INSERT INTO a (c) VALUES (1)":                        NoColumn,
 		"CREATE TABLE a (b)":                                  Exists,
 		"INSERT INTO a VALUES (1) ON CONFLICT (b) DO NOTHING": NoTarget,
-		"COMMIT": EndedBefore,
+		"COMMIT":       EndedBefore,
+		"BEGIN; BEGIN": InTransaction,
 	} {
 		_, err := db.Exec(text)
+		_, _ = db.Exec("ROLLBACK") // of what the text has begun
 		for name, other := range questions {
 			if want := reflect.ValueOf(other).Pointer() == reflect.ValueOf(ask).Pointer() || name == "Refused"; other(err) != want {
 				t.Errorf("%s(%v) after %s = %v; want %v", name, err, text, !want, want)

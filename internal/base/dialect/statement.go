@@ -160,8 +160,10 @@ func UnknownVariable(err error) bool {
 	return said(err, func(a Answer) bool { return a.Number == unknownVariable })
 }
 
-// InTransaction reports whether MySQL refuses to change the characteristics of the next
-// transaction because one is open.
+// InTransaction reports whether a transaction is open, for which MySQL refuses to change the
+// characteristics of the next one, and SQLite a BEGIN.
 func InTransaction(err error) bool {
-	return said(err, func(a Answer) bool { return a.Number == inTransaction })
+	return saidIn(err, func(a Answer, e error) bool {
+		return a.Number == inTransaction || containsAny(e, "cannot start a transaction within a transaction")
+	})
 }

@@ -10,7 +10,6 @@ type Traits struct {
 
 	// Statements.
 
-	Numbered bool // parameters are $1, $2 instead of ?
 	// MaxBinds bounds the values in one statement, by the protocol or the build of the driver.
 	// Binds bounds those in one of many; it counts values because rows have different widths. It
 	// was measured on rows of six columns, 50 for SQLite and 500 for the servers: statements at
@@ -84,7 +83,7 @@ var traits = [...]Traits{
 		EndsCalls: true, Uninterrupted: true, KeepsRows: true,
 	},
 	PostgreSQL: {
-		Dialect: PostgreSQL, Dialector: "postgres", CountsInserts: true, Numbered: true, MaxBinds: 65535, Binds: 3000, Ladder: 32, MaxBytes: 63, Arrays: true,
+		Dialect: PostgreSQL, Dialector: "postgres", CountsInserts: true, MaxBinds: 65535, Binds: 3000, Ladder: 32, MaxBytes: 63, Arrays: true,
 		Identifies: true, Standby: true,
 	},
 	MySQL: {
