@@ -156,7 +156,7 @@ func (in *installation) note(c *creation, r *outcome.Record) {
 		return
 	}
 	table := readback.TableNameOf(c.table())
-	place := outcome.Place{Dialect: in.traits.Dialect, Table: table.Name, Column: c.columns[0].field.DBName, Text: c.columns[0].key.Text()}
+	place := outcome.KeyColumn{Dialect: in.traits.Dialect, Table: table.Name, Column: c.columns[0].field.DBName, Text: c.columns[0].key.Text()}
 	// These names are written in quotes.
 	for _, name := range []string{table.Schema, table.Name, place.Column} {
 		if strings.ContainsAny(name, "\"`.") {

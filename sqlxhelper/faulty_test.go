@@ -119,7 +119,7 @@ func next[T any](script *[]T) (v T) {
 	return v
 }
 
-var orders = outcome.Place{Dialect: PostgreSQL, Table: "orders", Column: "id"}
+var orders = outcome.KeyColumn{Dialect: PostgreSQL, Table: "orders", Column: "id"}
 
 // insert inserts keys as a Helper does.
 func insert(tx *sqlx.Tx, keys ...types.Snowflake) error {

@@ -229,7 +229,7 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 		return err
 	}
 	for i := range loads {
-		if s := r.spans[loads[i].at]; s.own.last != 0 && s.meet() {
+		if r.spans[loads[i].at].overlap() {
 			loads[i].order()
 		}
 	}

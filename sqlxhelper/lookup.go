@@ -59,10 +59,8 @@ type sentRows struct {
 	err   error // of a Value method
 }
 
-// Len returns the number of rows.
 func (r *sentRows) Len() int { return len(r.l.rows) }
 
-// Key returns the key of a row, and whether the call has assigned it.
 func (r *sentRows) Key(row int) (key any, fresh bool) {
 	return int64(*r.l.plan.id(r.l.rows[row])), r.l.fresh[row]
 }

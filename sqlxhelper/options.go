@@ -259,7 +259,7 @@ func (c *config) choose(s *schema) error {
 func (s *schema) named(option string, names []string) (map[*table][]string, error) {
 	found := map[*table][]string{}
 	err := s.each(option, names, func(t *table, column string) bool {
-		if t.plan.find(column) < 0 {
+		if t.plan.indexOf(column) < 0 {
 			return false
 		}
 		found[t] = append(found[t], column)

@@ -88,7 +88,7 @@ func (r *rows) inTurn() []load {
 	for start, end := 0, 1; end <= len(rows); end++ {
 		t := r.nodes[order[start]].table
 		if end == len(rows) || r.nodes[order[end]].table != t {
-			loads = append(loads, load{table: t, rows: rows[start:end], given: order[start:end]})
+			loads = append(loads, load{table: t, rows: rows[start:end], callIndex: order[start:end]})
 			start = end
 		}
 	}
@@ -137,10 +137,10 @@ func (l *load) refersAhead() func(i int, yield func(to int)) {
 func (l *load) permute(order []int) {
 	l.rows = permuted(l.rows, order)
 	l.fresh = permuted(l.fresh, order)
-	if l.given == nil {
-		l.given = order
+	if l.callIndex == nil {
+		l.callIndex = order
 	} else {
-		l.given = permuted(l.given, order)
+		l.callIndex = permuted(l.callIndex, order)
 	}
 	if l.assigned >= 0 {
 		l.assigned = slices.Index(order, l.assigned)
@@ -162,10 +162,10 @@ func permuted[T any](list []T, order []int) []T {
 // asGiven makes the error of a call without a walk count the rows as they were given.
 func (w *writer) asGiven(err error) error {
 	e := (*InsertError)(nil)
-	if w.nodes != nil || w.loads[0].given == nil || !errors.As(err, &e) {
+	if w.nodes != nil || w.loads[0].callIndex == nil || !errors.As(err, &e) {
 		return err
 	}
-	given := w.loads[0].given
+	given := w.loads[0].callIndex
 	sent := given[e.First : e.Last+1]
 	e.First, e.Last = slices.Min(sent), slices.Max(sent)
 	if e.Row >= 0 {

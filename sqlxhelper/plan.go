@@ -71,8 +71,8 @@ func (c *column) in(row reflect.Value) reflect.Value {
 	return row.FieldByIndex(c.index)
 }
 
-// find returns the index of a column, or -1.
-func (p *plan) find(name string) int {
+// indexOf returns the index of a column, or -1.
+func (p *plan) indexOf(name string) int {
 	return slices.IndexFunc(p.columns, func(c column) bool { return c.name == name })
 }
 

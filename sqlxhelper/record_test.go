@@ -52,7 +52,7 @@ func TestHelperNotesWhatItHasInserted(t *testing.T) {
 	exec(t, db, "CREATE TABLE parents (id INTEGER PRIMARY KEY, name TEXT UNIQUE)")
 	exec(t, db, "CREATE TABLE children (id INTEGER PRIMARY KEY, row_id INTEGER)")
 	exec(t, db, "INSERT INTO parents VALUES (1, 'stored')")
-	parents, children := outcome.Place{Dialect: SQLite, Table: "parents", Column: "id"}, outcome.Place{Dialect: SQLite, Table: "children", Column: "id"}
+	parents, children := outcome.KeyColumn{Dialect: SQLite, Table: "parents", Column: "id"}, outcome.KeyColumn{Dialect: SQLite, Table: "children", Column: "id"}
 	err := InTx(t.Context(), db, nil, func(tx *sqlx.Tx) error {
 		check := func(what string, err error, want ...outcome.Proof) {
 			t.Helper()
@@ -66,16 +66,16 @@ func TestHelperNotesWhatItHasInserted(t *testing.T) {
 		h := New(nil)
 		upsert := h.With(OnConflictDoNothing("name"))
 		check("upsert", upsert.Insert(t.Context(), tx, "parents", &parent{ID: 2, Name: "stored"}))
-		check("upsert of a graph", upsert.InsertGraph(t.Context(), tx, "parents", &parent{ID: 3, Name: "stored", Children: []child{{ID: 4}}}), outcome.Proof{Place: children, Key: 4})
-		check("upsert that inserts", New(SourceFunc(func(context.Context) (types.Snowflake, error) { return 8, nil })).With(OnConflictDoNothing("name")).Insert(t.Context(), tx, "parents", &parent{Name: "new"}), outcome.Proof{Place: parents, Key: 8}, outcome.Proof{Place: children, Key: 4})
-		check("insert", h.Insert(t.Context(), tx, "parents", &parent{ID: 5}), outcome.Proof{Place: parents, Key: 5}, outcome.Proof{Place: children, Key: 4})
+		check("upsert of a graph", upsert.InsertGraph(t.Context(), tx, "parents", &parent{ID: 3, Name: "stored", Children: []child{{ID: 4}}}), outcome.Proof{KeyColumn: children, Key: 4})
+		check("upsert that inserts", New(SourceFunc(func(context.Context) (types.Snowflake, error) { return 8, nil })).With(OnConflictDoNothing("name")).Insert(t.Context(), tx, "parents", &parent{Name: "new"}), outcome.Proof{KeyColumn: parents, Key: 8}, outcome.Proof{KeyColumn: children, Key: 4})
+		check("insert", h.Insert(t.Context(), tx, "parents", &parent{ID: 5}), outcome.Proof{KeyColumn: parents, Key: 5}, outcome.Proof{KeyColumn: children, Key: 4})
 		if err := h.Insert(t.Context(), tx, "parents", &parent{ID: 5}); err == nil {
 			t.Error("Insert(again) = nil; want an error")
 		}
 		if err := h.Insert(t.Context(), db, "rows", &types.Model{ID: 6}); err == nil {
 			t.Error("Insert(pool) = nil; want the error of a locked database")
 		}
-		check("calls that failed", nil, outcome.Proof{Place: parents, Key: 5}, outcome.Proof{Place: children, Key: 4})
+		check("calls that failed", nil, outcome.Proof{KeyColumn: parents, Key: 5}, outcome.Proof{KeyColumn: children, Key: 4})
 		return nil
 	})
 	if err != nil {

@@ -77,7 +77,7 @@ func (b *builder) relate(p *plan, r *relation, other *plan) (problem string) {
 	if r.belongs {
 		from, to = p, other
 	}
-	fk := from.find(r.fkName)
+	fk := from.indexOf(r.fkName)
 	switch {
 	case fk < 0:
 		return fmt.Sprintf("%s: %v has no field for column %s", r.tag(), from.typ, r.fkName)

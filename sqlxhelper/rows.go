@@ -65,9 +65,8 @@ func manyRows(method string, rows any) (batch, error) {
 // rows are the rows of a call, each of them once. They are built and checked, then given keys,
 // then written.
 //
-// [Helper.InsertGraph] walks over rows with relations and records where it has met each of
-// them. All other calls list the elements of one slice, whose index already says where a row
-// is: a node for each row would be a fifth of what InsertMany costs outside of the driver.
+// Only [Helper.InsertGraph] has nodes, which say where it has met each row. In other calls the index
+// of a row does: nodes would be a fifth of what InsertMany costs outside of the driver.
 type rows struct {
 	*schema
 	structs []reflect.Value    // the rows, addressable
@@ -99,7 +98,7 @@ func newRows(b batch, s *schema) (*rows, error) {
 	return r, r.checkKeys()
 }
 
-// list takes the rows of one slice, or one struct, without following relations.
+// list takes the rows of one slice, or one struct.
 func (r *rows) list(b batch) error {
 	p, n := r.tables[0].plan, 1
 	if b.many {
@@ -138,7 +137,6 @@ func (r *rows) list(b batch) error {
 	return nil
 }
 
-// table returns the table of a row.
 func (r *rows) table(row int) *table {
 	if r.nodes == nil {
 		return r.tables[0]
@@ -205,7 +203,7 @@ func (r *rows) checkSharedKeys() error {
 }
 
 // checkKeys refuses keys that types.Snowflake would not scan: one such row would fail every
-// SELECT that reads it. It looks at the columns that are written.
+// SELECT that reads it.
 func (r *rows) checkKeys() error {
 	r.spans = make([]spans, len(r.tables))
 	for i, row := range r.structs {
@@ -244,7 +242,6 @@ func (r *rows) refuseKey(row int, c *column, id types.Snowflake) error {
 // A keySpan is the range from the smallest of some keys to the largest; zero is empty.
 type keySpan struct{ first, last types.Snowflake }
 
-// add adds a key.
 func (s *keySpan) add(id types.Snowflake) {
 	if s.last == 0 {
 		s.first = id
@@ -256,11 +253,11 @@ func (s *keySpan) add(id types.Snowflake) {
 // keys to which they refer.
 type spans struct{ own, foreign keySpan }
 
-// meet reports whether a row may refer to another one of the call by a key that both had before
+// overlap reports whether a row may refer to another one of the call by a key that both had before
 // it. Nearly all foreign keys are outside of the span, because their rows are stored already, or
 // the rows of the call have no keys yet, and so no span.
-func (s spans) meet() bool {
-	return s.foreign.first <= s.own.last && s.own.first <= s.foreign.last
+func (s spans) overlap() bool {
+	return s.own.last != 0 && s.foreign.first <= s.own.last && s.own.first <= s.foreign.last
 }
 
 // assign gives a key to every row that lacks one, and links the rows. If the source fails, or
@@ -308,18 +305,18 @@ func (r *rows) assign(ctx context.Context, src keySource) error {
 // A load is rows of one table that are written together.
 type load struct {
 	*table
-	rows     []reflect.Value
-	given    []int  // the place of each row among those of the call; nil: the same as here
-	assigned int    // a row whose key the call assigns, or -1
-	fresh    []bool // of an upsert, by row: the call assigns the key
+	rows      []reflect.Value
+	callIndex []int  // the place of each row among those of the call; nil: the same as here
+	assigned  int    // a row whose key the call assigns, or -1
+	fresh     []bool // of an upsert, by row: the call assigns the key
 }
 
 // index returns the place of a row of the load among the rows of the call.
 func (l *load) index(row int) int {
-	if l.given == nil {
+	if l.callIndex == nil {
 		return row
 	}
-	return l.given[row]
+	return l.callIndex[row]
 }
 
 // loads divides the rows by table, referenced tables first, or returns why they cannot be sent so.

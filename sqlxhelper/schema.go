@@ -41,12 +41,12 @@ const maxSchemas = 1000
 // A table is a database table and the row type that a call writes into it. Two types with
 // different columns may share a database table.
 type table struct {
-	name    string
-	plan    *plan
-	key     *column  // the primary key, among the plan's columns
-	at      int      // its place in the schema
-	met     int      // the place of the first table for rows of the same type, see rows.met
-	related []*table // by relation of the plan, the table of its rows; empty unless the calls follow them
+	name        string
+	plan        *plan
+	key         *column  // the primary key, among the plan's columns
+	at          int      // its place in the schema
+	firstOfType int      // the place of the first table for rows of the same type, see rows.visited
+	related     []*table // by relation of the plan, the table of its rows; empty unless the calls follow them
 
 	// The place in the order of writing, see schema.sort.
 	circle, rank int
@@ -113,7 +113,7 @@ func newSchema(d *traits, p *plan, name string, deep bool) *schema {
 
 // add adds a table, unless it is there already, and returns it.
 func (s *schema) add(name string, p *plan) *table {
-	t := &table{name: name, plan: p, key: &p.columns[p.key], at: len(s.tables), met: len(s.tables), columns: p.columns}
+	t := &table{name: name, plan: p, key: &p.columns[p.key], at: len(s.tables), firstOfType: len(s.tables), columns: p.columns}
 	for _, o := range s.tables {
 		if o.plan != p {
 			continue
@@ -121,7 +121,7 @@ func (s *schema) add(name string, p *plan) *table {
 		if o.name == name {
 			return o
 		}
-		t.met = o.met
+		t.firstOfType = o.firstOfType
 	}
 	s.sharesKeys = s.sharesKeys || t.key.shared
 	s.tables = append(s.tables, t)

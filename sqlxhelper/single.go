@@ -75,14 +75,14 @@ func (s *single) ExecContext(ctx context.Context, text string, args ...any) (sql
 			return nil, s.unknown(ctx, before, err)
 		case dialect.NotStored(err) && before == nil && (sendsOnce(s.conn.db) || !dialect.DuplicateKey(err)):
 			return nil, err // the usual refusal of a row
-		case !isLost(ctx, err):
+		case !unanswered(ctx, err):
 			o, why := s.pending().Settle(ctx)
 			switch {
 			case o == outcome.Committed && proves:
 				return s.all(), nil
 			case o == outcome.Committed:
 				return nil, s.unknown(ctx, err, errWhose)
-			case o == outcome.InDoubt && !(errors.Is(why, outcome.ErrStranger) && before == nil):
+			case o == outcome.InDoubt && !(errors.Is(why, outcome.ErrUnknownDatabase) && before == nil):
 				return nil, s.unknown(ctx, err, why)
 			case before != nil && !dialect.RowFault(err):
 				// The earlier statement may be on its way, and need not meet this error.
@@ -150,9 +150,9 @@ func unsent(err error) bool {
 	return errors.As(err, &pgx) && pgx.SafeToRetry()
 }
 
-// isLost reports whether a statement was not answered, or answered only by something between
+// unanswered reports whether a statement was not answered, or answered only by something between
 // here and the database.
-func isLost(ctx context.Context, err error) bool {
+func unanswered(ctx context.Context, err error) bool {
 	if dialect.BadConnection(err) {
 		return true
 	}
@@ -166,7 +166,7 @@ func (s *single) pending() outcome.Pending {
 	if row < 0 {
 		row = len(l.rows) - 1
 	}
-	return outcome.Pending{Database: s.conn.database(s.config.partial), Proofs: []outcome.Proof{{Place: l.place(s.dialect), Key: *l.plan.id(l.rows[row])}}}
+	return outcome.Pending{Database: s.conn.database(s.config.partial), Proofs: []outcome.Proof{{KeyColumn: l.keyColumn(s.dialect), Key: *l.plan.id(l.rows[row])}}}
 }
 
 // lookOnce reports whether the row is there now or, once ctx has ended, until a second later: the

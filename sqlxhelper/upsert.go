@@ -61,9 +61,9 @@ func (t *table) writtenColumns(option string, names []string) ([]column, error) 
 	for i, name := range names {
 		j := slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
 		switch {
-		case t.plan.find(name) < 0 && strings.ContainsAny(name, "( "):
+		case t.plan.indexOf(name) < 0 && strings.ContainsAny(name, "( "):
 			return nil, fmt.Errorf("%w: %s: %q is an expression, and only columns can be named; let the column compare so by its collation or type, or store the value of the expression in a column with a unique index", ErrArgument, option, name)
-		case t.plan.find(name) < 0:
+		case t.plan.indexOf(name) < 0:
 			return nil, fmt.Errorf("%w: %s: %v has no field for column %q", ErrArgument, option, t.plan.typ, name)
 		case j < 0:
 			return nil, fmt.Errorf("%w: %s: column %q of %v is not written", ErrArgument, option, name, t.plan.typ)

@@ -31,7 +31,7 @@ func argumentOf(t *testing.T, row any) (any, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.columns[p.find("f")].argument(v)
+	return p.columns[p.indexOf("f")].argument(v)
 }
 
 // database/sql would pass the panic on, and lib/pq has one for a nil pointer to a

@@ -11,10 +11,10 @@ import (
 
 // A graph is what a walk records of the rows that it visits.
 type graph struct {
-	nodes  []node // by row
-	links  []link
-	sorted []int // the rows in the order of setLevels; nil for the order of the walk
-	met    []met // by row type, see table.met
+	nodes   []node // by row
+	links   []link
+	sorted  []int     // the rows in the order of setLevels; nil for the order of the walk
+	visited []visited // by row type, see table.firstOfType
 }
 
 // A node is the place in which a walk has met a row. A row has one place as a root or as a
@@ -23,7 +23,7 @@ type node struct {
 	*table
 	from  int       // the row that holds it, -1 for a root
 	via   *relation // of from, nil for a root
-	place int       // in the slice that holds it, -1 if that is none
+	index int       // in the slice that holds it, -1 if that is none
 	owner int       // the link to its parent; isRoot or isLoose if it has none
 	level int       // see setLevels
 }
@@ -42,8 +42,8 @@ type link struct {
 	fk       reflect.Value // the foreign key
 }
 
-// A met has the rows of one type that a walk has met.
-type met struct {
+// A visited has the rows of one type that a walk has visited.
+type visited struct {
 	// seen has them by address. It is nil, and slices takes its place, for a type that only the
 	// slices of structs in one field hold: a map would take a quarter of the time of InsertGraph
 	// on SQLite.
@@ -56,14 +56,14 @@ type span struct{ first, count int }
 
 // walk visits the rows of a call and all rows to which their relations lead.
 func (r *rows) walk(b batch) error {
-	r.met = make([]met, len(r.tables))
+	r.visited = make([]visited, len(r.tables))
 	for i, t := range r.tables {
 		// With pointers, two rows of the call may be one struct.
 		if t.plan.paths > 1 || i == 0 && (t.plan.paths > 0 || b.many && b.pointer) {
-			r.met[t.met].seen = map[uintptr]int{}
+			r.visited[t.firstOfType].seen = map[uintptr]int{}
 		}
 	}
-	root := node{table: r.tables[0], from: -1, place: -1, owner: isRoot}
+	root := node{table: r.tables[0], from: -1, index: -1, owner: isRoot}
 	var err error
 	if b.many {
 		r.reserve(b.value.Len())
@@ -117,7 +117,7 @@ func (r *rows) follow(i int) error {
 	t, row := r.nodes[i].table, r.structs[i]
 	for j := range t.plan.relations {
 		via := &t.plan.relations[j]
-		n := node{table: t.related[j], from: i, via: via, place: -1}
+		n := node{table: t.related[j], from: i, via: via, index: -1}
 		if via.belongs {
 			n.owner = isLoose
 		}
@@ -138,12 +138,12 @@ func (r *rows) follow(i int) error {
 // visitAll visits the elements of a slice. n is what they have in common.
 func (r *rows) visitAll(n node, slice reflect.Value, pointers bool) error {
 	count := slice.Len()
-	if met := &r.met[n.met]; count > 0 && met.seen == nil {
-		met.slices = append(met.slices, span{first: len(r.structs), count: count})
+	if v := &r.visited[n.firstOfType]; count > 0 && v.seen == nil {
+		v.slices = append(v.slices, span{first: len(r.structs), count: count})
 	}
 	for i := range count {
 		row := slice.Index(i)
-		n.place = i
+		n.index = i
 		if pointers {
 			if row.IsNil() {
 				return refuse(r.nodePath(n), nil, "it is nil")
@@ -160,7 +160,7 @@ func (r *rows) visitAll(n node, slice reflect.Value, pointers bool) error {
 // visit adds a row, unless it was met before, and links it to n.from.
 func (r *rows) visit(n node, row reflect.Value) error {
 	at := len(r.structs)
-	if seen := r.met[n.met].seen; seen != nil {
+	if seen := r.visited[n.firstOfType].seen; seen != nil {
 		ptr := row.UnsafeAddr()
 		if first, ok := seen[ptr]; ok {
 			at = first
@@ -172,7 +172,7 @@ func (r *rows) visit(n node, row reflect.Value) error {
 		n.owner = len(r.links)
 	}
 	if at < len(r.structs) {
-		if err := r.meetAgain(at, n); err != nil {
+		if err := r.visitAgain(at, n); err != nil {
 			return err
 		}
 	} else {
@@ -192,8 +192,8 @@ func (r *rows) visit(n node, row reflect.Value) error {
 	return nil
 }
 
-// meetAgain accepts one more way to a row that was met before, or refuses it.
-func (r *rows) meetAgain(row int, again node) error {
+// visitAgain accepts one more way to a row that was met before, or refuses it.
+func (r *rows) visitAgain(row int, again node) error {
 	known := &r.nodes[row]
 	if known.owner != isLoose && again.owner != isLoose {
 		return refuse(r.nodePath(again), nil, "it is the same struct as %s, and one row cannot be inserted twice", r.path(row))
@@ -209,7 +209,7 @@ func (r *rows) meetAgain(row int, again node) error {
 
 // checkSlices refuses slices that share elements, for the types without a map of rows.
 func (r *rows) checkSlices() error {
-	for i, m := range r.met {
+	for i, m := range r.visited {
 		start := func(s span) uintptr { return r.structs[s.first].UnsafeAddr() }
 		slices.SortStableFunc(m.slices, func(a, b span) int { return cmp.Compare(start(a), start(b)) })
 		size := r.tables[i].plan.typ.Size()
@@ -220,7 +220,7 @@ func (r *rows) checkSlices() error {
 				if a.first > b.first {
 					first, again = again, first
 				}
-				return r.meetAgain(first, r.nodes[again])
+				return r.visitAgain(first, r.nodes[again])
 			}
 		}
 	}
@@ -317,8 +317,8 @@ func (r *rows) nodePath(n node) string {
 		if n.via != nil {
 			step = "." + n.via.field
 		}
-		if n.place >= 0 {
-			step += "[" + strconv.Itoa(n.place) + "]"
+		if n.index >= 0 {
+			step += "[" + strconv.Itoa(n.index) + "]"
 		}
 		steps = append(steps, step)
 		if n.via == nil {

@@ -30,24 +30,24 @@ type attempt struct {
 	described map[string]*pgtext.Table  // by the name of the table
 	done      int                       // rows that were sent
 	replaced  []replacedKey             // by resolve
-	inserted  map[*load]types.Snowflake // by resolve, see note
+	inserted  map[*load]types.Snowflake // what note needs to know of resolve
 	readings  []reading                 // of Returning
 	stale     bool                      // a look-up failed on a stale plan, or a table was altered
 }
 
-// errSeveral says that the rows need more than one statement where only one was allowed.
-// Nothing was sent.
+// errSeveral says that the rows need more than one statement where only one was allowed, and
+// nothing was sent.
 var errSeveral = errors.New("several statements")
 
-// stalePlans is how many attempts a call makes per load. A load has three or four texts of look-ups
-// as a rule, and each may fail once on each connection.
+// stalePlans is how many attempts a call makes per load, which has three or four texts of look-ups
+// as a rule.
 const stalePlans = 8
 
 // write sends all rows. After an error nothing is stored, and keys that an upsert has changed
 // in memory are restored.
 //
-// It sends them again after a look-up has failed because a table has changed since pgx prepared the
-// look-up on this connection. Everything that was sent is undone then, and pgx prepares that
+// It sends them again after a table was altered: an INSERT of arrays was refused by its guard, or a
+// look-up failed because pgx had prepared it on this connection before. pgx then prepares that
 // look-up anew; others that were prepared before, here and on other connections, fail once each.
 func (w *writer) write(ctx context.Context) error {
 	for n := 1; ; n++ {
@@ -98,18 +98,14 @@ func (a *attempt) send(ctx context.Context) error {
 	c := &a.conn
 	if c.pool == nil {
 		return inSavepoint(ctx, c.db, c.cancels, savepointName, func() error {
-			if a.dialect.Arrays {
-				a.describe(ctx)
-			}
+			a.describe(ctx)
 			if err := a.identify(ctx); err != nil {
 				return err
 			}
 			return a.insertAll(ctx, session{c.db, true, c.cancels})
 		})
 	}
-	if a.dialect.Arrays {
-		a.describe(ctx)
-	}
+	a.describe(ctx)
 	if a.sendsAlone() {
 		if err := a.insertAll(ctx, session{&single{a.writer}, false, outcome.CancelsAll}); !errors.Is(err, errSeveral) {
 			return err
@@ -124,11 +120,11 @@ func (a *attempt) send(ctx context.Context) error {
 }
 
 // identify notes the ID of the transaction of an InTx or InsertSeq before a Helper writes in it
-// for the first time, see [outcome.Identify]. That costs a round trip, and another one on a server
-// without IDs, where it rolls back to the savepoint of the call.
+// for the first time, see [outcome.Identify]. A server without IDs ends the transaction up to the
+// savepoint of the call.
 //
-// A transaction that a call of a Helper begins for itself is not identified: it is never run
-// again, so that rows which may be hidden cost an ErrCommitUnknown and nothing else.
+// The transaction of a single call is not identified: it is never run again, so that rows which
+// may be hidden cost an ErrCommitUnknown and nothing else.
 func (w *writer) identify(ctx context.Context) error {
 	c, r := w.conn, recordOf(w.conn.db)
 	if !w.dialect.Identifies || w.memory.anonymous.Load() || !r.Unidentified() {
@@ -180,7 +176,6 @@ type session struct {
 	cancels outcome.Cancels
 }
 
-// insertAll writes load by load.
 func (a *attempt) insertAll(ctx context.Context, s session) error {
 	a.done = 0
 	for i := range a.loads {
@@ -206,8 +201,7 @@ func (a *attempt) insertAll(ctx context.Context, s session) error {
 	return nil
 }
 
-// A sender sends rows of a load to the database in one of several forms. All store the same:
-// package pgtext writes a value only if its text is stored as its argument would be.
+// A sender sends rows of a load in one of several forms, which all store the same, see pgtext.
 type sender interface {
 	// take collects the rows of the next statement, from first on. It returns their number, or
 	// 0 if this sender cannot carry the first of them.
@@ -219,8 +213,7 @@ type sender interface {
 	check(ctx context.Context, s session, err error) error
 }
 
-// insertLoad writes the rows of a load, and returns the count of the database. It checks ctx before
-// every statement.
+// insertLoad writes the rows of a load, and returns the count of the database.
 func (a *attempt) insertLoad(ctx context.Context, s session, l *load) (affected int64, err error) {
 	var senders []sender
 	if a.dialect.Arrays && len(l.rows) >= pgtext.ManyRows {
@@ -278,7 +271,7 @@ func (a *attempt) sent(l *load, first, n int, result driver.Result, err error) (
 }
 
 // note adds to the record of a transaction, for each load, the key of the last row that was not
-// stored before. After an upsert that is a row which still has the key that the call has assigned.
+// stored before: after an upsert, one that still has the key which the call has assigned.
 func (a *attempt) note(r *outcome.Record) {
 	for i := range a.loads {
 		l := &a.loads[i]
@@ -288,11 +281,11 @@ func (a *attempt) note(r *outcome.Record) {
 				last = *l.plan.id(l.rows[j])
 			}
 		}
-		r.Add(l.place(a.dialect), last)
+		r.Add(l.keyColumn(a.dialect), last)
 	}
 }
 
-// place returns where the keys of l are stored.
-func (l *load) place(d *traits) outcome.Place {
-	return outcome.Place{Dialect: d.Dialect, Table: l.name, Column: l.key.name}
+// keyColumn returns where the keys of l are stored.
+func (l *load) keyColumn(d *traits) outcome.KeyColumn {
+	return outcome.KeyColumn{Dialect: d.Dialect, Table: l.name, Column: l.key.name}
 }

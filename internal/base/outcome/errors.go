@@ -88,10 +88,10 @@ var (
 	ErrOneConn = errors.New("there is no other connection to look for the rows")
 	ErrOpen    = errors.New("the row is not there, and the transaction may still be open")
 	errGone    = errors.New("the row is not there any more")
-	// ErrStranger is the error of a look at something that is not known to be a database, such
+	// ErrUnknownDatabase is the error of a look at something that is not known to be a database, such
 	// as a mock.
-	ErrStranger = errors.New("no known database")
-	errPartial  = errors.New("WithPartialCommits is set, and so an error of a COMMIT proves nothing")
+	ErrUnknownDatabase = errors.New("no known database")
+	errPartial         = errors.New("WithPartialCommits is set, and so an error of a COMMIT proves nothing")
 	// errEnded is for SQLite, where an error that the function has ignored may end the transaction.
 	errEnded = errors.New("an error had ended the transaction, and the function went on: what came before is rolled back, and each statement after it is stored")
 	// ErrEarlier says why memory and table may differ.

@@ -20,8 +20,8 @@ type Record struct {
 	// which they were first written to.
 	last []noted
 	// xact identifies the transaction, if asked; it may be none.
-	xact  Xact
-	asked bool
+	xact       Xact
+	identified bool
 	// broken says why the savepoint of a call was not rolled back, or is nil. With stray, the
 	// call may have sent statements after the end of the transaction.
 	broken error
@@ -33,8 +33,8 @@ type Record struct {
 	shared     bool // the latest savepoint has the array of last, which Add then copies
 }
 
-// A Place is a column of keys.
-type Place struct {
+// A KeyColumn is a column of keys.
+type KeyColumn struct {
 	Dialect dialect.Dialect
 	Table   string // bare, with or without its schema
 	Column  string // of the primary key, bare
@@ -43,7 +43,7 @@ type Place struct {
 
 // A Proof is a row that is stored if and only if its transaction is committed.
 type Proof struct {
-	Place
+	KeyColumn
 	Key types.Snowflake
 }
 
@@ -63,14 +63,14 @@ type savepoint struct {
 
 // Add notes that rows were written to a place. last is the key of the last one that was not
 // stored before, or 0.
-func (r *Record) Add(p Place, last types.Snowflake) {
+func (r *Record) Add(p KeyColumn, last types.Snowflake) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.own()
-	i := slices.IndexFunc(r.last, func(n noted) bool { return n.Place == p })
+	i := slices.IndexFunc(r.last, func(n noted) bool { return n.KeyColumn == p })
 	if i < 0 {
 		i = len(r.last)
-		r.last = append(r.last, noted{Proof: Proof{Place: p}})
+		r.last = append(r.last, noted{Proof: Proof{KeyColumn: p}})
 	}
 	if n := &r.last[i]; last != 0 {
 		n.Key = last
@@ -132,8 +132,8 @@ func (r *Record) Unidentified() bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first := !r.asked
-	r.asked = true
+	first := !r.identified
+	r.identified = true
 	return first
 }
 

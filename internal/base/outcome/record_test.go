@@ -10,7 +10,7 @@ import (
 )
 
 func TestLastInsertedKeyOfATableIsTheProof(t *testing.T) {
-	orders, items := Place{Dialect: dialect.PostgreSQL, Table: "orders", Column: "id"}, Place{Dialect: dialect.PostgreSQL, Table: "items", Column: "id"}
+	orders, items := KeyColumn{Dialect: dialect.PostgreSQL, Table: "orders", Column: "id"}, KeyColumn{Dialect: dialect.PostgreSQL, Table: "items", Column: "id"}
 	r := &Record{}
 	if got := r.Proofs(); got != nil {
 		t.Errorf("Proofs() of nothing = %v; want nil", got)
@@ -32,7 +32,7 @@ func TestLastInsertedKeyOfATableIsTheProof(t *testing.T) {
 }
 
 func TestRolledBackToASavepointTheRowsOfBeforeAreTheProof(t *testing.T) {
-	orders, items := Place{Dialect: dialect.SQLite, Table: "orders", Column: "id"}, Place{Dialect: dialect.SQLite, Table: "items", Column: "id"}
+	orders, items := KeyColumn{Dialect: dialect.SQLite, Table: "orders", Column: "id"}, KeyColumn{Dialect: dialect.SQLite, Table: "items", Column: "id"}
 	r := &Record{}
 	r.Add(orders, 1)
 	r.Savepoint("a")
@@ -78,8 +78,8 @@ func TestRecheckKeepsWhatIsThere(t *testing.T) {
 	exec(t, db, "CREATE TABLE texts (id TEXT PRIMARY KEY)")
 	exec(t, db, "INSERT INTO orders VALUES (1), (3)")
 	exec(t, db, "INSERT INTO texts VALUES ('5')")
-	orders, texts := Place{Dialect: dialect.SQLite, Table: "orders", Column: "id"}, Place{Dialect: dialect.SQLite, Table: "texts", Column: "id", Text: true}
-	missing, elsewhere := Place{Dialect: dialect.SQLite, Table: "missing", Column: "id"}, Place{Dialect: dialect.PostgreSQL, Table: "orders", Column: "id"}
+	orders, texts := KeyColumn{Dialect: dialect.SQLite, Table: "orders", Column: "id"}, KeyColumn{Dialect: dialect.SQLite, Table: "texts", Column: "id", Text: true}
+	missing, elsewhere := KeyColumn{Dialect: dialect.SQLite, Table: "missing", Column: "id"}, KeyColumn{Dialect: dialect.PostgreSQL, Table: "orders", Column: "id"}
 	for name, c := range map[string]struct {
 		note func(r *Record)
 		want []Proof

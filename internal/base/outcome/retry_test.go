@@ -6,7 +6,7 @@ import (
 )
 
 func TestDelaysGrowUpToOneSecond(t *testing.T) {
-	for n := range 1000 { // as many looks fit into patience, if rarely
+	for n := range 1000 { // as many looks fit into settleTimeout, if rarely
 		if d := delay(n + 1); d < 0 || d >= time.Second {
 			t.Fatalf("delay(%d) = %v; want 0 to 1s", n+1, d)
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
-// patience bounds how long a context without a deadline allows to find out what became of a
+// settleTimeout bounds how long a context without a deadline allows to find out what became of a
 // call. It is longer than a server takes to restart or a network to recover.
-const patience = time.Minute
+const settleTimeout = time.Minute
 
 // A Pending is a transaction or statement whose COMMIT was sent, or may have been, and was not
 // answered, or not for certain.
@@ -91,11 +91,11 @@ func (d Pending) Ask(ctx context.Context, judge func(Look) (known bool, err erro
 	ctx, cancel := Outlast(ctx)
 	defer cancel()
 	if !limited {
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, settleTimeout)
 		defer cancel()
 	}
 	for n := 1; ; n++ {
-		s, err := d.sight(ctx)
+		s, err := d.lookInTime(ctx)
 		known := false
 		switch {
 		case err == nil:
@@ -103,7 +103,7 @@ func (d Pending) Ask(ctx context.Context, judge func(Look) (known bool, err erro
 		case !passes(err):
 			known = true
 			if !IsAnswer(err) {
-				err = fmt.Errorf("%w: %w", ErrStranger, err)
+				err = fmt.Errorf("%w: %w", ErrUnknownDatabase, err)
 			}
 		}
 		switch {
@@ -120,8 +120,8 @@ func (d Pending) Ask(ctx context.Context, judge func(Look) (known bool, err erro
 	}
 }
 
-// sight looks, and waits for no part of the look longer than ctx.
-func (d Pending) sight(ctx context.Context) (Look, error) {
+// lookInTime looks, and waits for no part of the look longer than ctx.
+func (d Pending) lookInTime(ctx context.Context) (Look, error) {
 	if d.Cancels == CancelsAll {
 		return d.look(ctx)
 	}
@@ -241,7 +241,7 @@ func (d Pending) look(ctx context.Context) (s Look, err error) {
 //
 // On MySQL it waits for the transaction that has inserted the row, if that is open, and sees
 // the latest row at any isolation level.
-func (p Place) text() string {
+func (p KeyColumn) text() string {
 	if p.Dialect != dialect.MySQL {
 		return p.unlocked()
 	}
@@ -251,14 +251,14 @@ func (p Place) text() string {
 }
 
 // unlocked is text without waiting.
-func (p Place) unlocked() string {
+func (p KeyColumn) unlocked() string {
 	d := p.Dialect
 	return "SELECT 1 FROM " + d.Quote(p.Table) + " WHERE " + d.Quote(p.Column) + " = " + d.Placeholder(1)
 }
 
 // lock returns a statement for SQLite that writes nothing, and waits for the lock on the file
 // that a transaction holds from its first write until its end.
-func (p Place) lock() string {
+func (p KeyColumn) lock() string {
 	table, key := p.Dialect.Quote(p.Table), p.Dialect.Quote(p.Column)
 	return "INSERT INTO " + table + " (" + key + ") SELECT " + key + " FROM " + table + " WHERE 0"
 }
@@ -377,7 +377,7 @@ func elsewhereMySQL(ctx context.Context, tx Tx, proofs []Proof) (others bool, er
 		}
 		for _, name := range names {
 			var one int
-			text := Place{Dialect: dialect.MySQL, Table: name + "." + table, Column: p.Column}.text()
+			text := KeyColumn{Dialect: dialect.MySQL, Table: name + "." + table, Column: p.Column}.text()
 			switch err := tx.QueryRowContext(ctx, text, p.value()).Scan(&one); {
 			case dialect.NoColumn(err), dialect.NoTable(err): // it takes no such rows
 				continue
@@ -398,13 +398,13 @@ func elsewhereMySQL(ctx context.Context, tx Tx, proofs []Proof) (others bool, er
 func hiddenSQLite(ctx context.Context, tx Tx, proofs []Proof) error {
 	for _, p := range proofs {
 		table, main := strings.CutPrefix(p.Table, "main.")
-		var plain bool
+		var isTable bool
 		err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?1 COLLATE NOCASE)"+
-			" AND (?2 OR NOT EXISTS (SELECT 1 FROM sqlite_temp_master WHERE name = ?1 COLLATE NOCASE))", table, main).Scan(&plain)
+			" AND (?2 OR NOT EXISTS (SELECT 1 FROM sqlite_temp_master WHERE name = ?1 COLLATE NOCASE))", table, main).Scan(&isTable)
 		if err != nil {
 			return err
 		}
-		if !plain {
+		if !isTable {
 			return ErrHidden
 		}
 	}

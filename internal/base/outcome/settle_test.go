@@ -25,12 +25,12 @@ func begin(db *sql.DB) func(context.Context, *sql.TxOptions) (Tx, error) {
 
 func TestRowIsLookedForByQuotedNames(t *testing.T) {
 	for _, c := range []struct {
-		at         Place
+		at         KeyColumn
 		text, lock string
 	}{
-		{Place{Dialect: dialect.SQLite, Table: "orders", Column: "id"}, `SELECT 1 FROM "orders" WHERE "id" = ?`, `INSERT INTO "orders" ("id") SELECT "id" FROM "orders" WHERE 0`},
-		{Place{Dialect: dialect.PostgreSQL, Table: "shop.orders", Column: "key"}, `SELECT 1 FROM "shop"."orders" WHERE "key" = $1`, ""},
-		{Place{Dialect: dialect.MySQL, Table: "shop.orders", Column: "id"}, "SELECT 1 FROM `shop`.`orders` WHERE `id` = ? LOCK IN SHARE MODE", ""},
+		{KeyColumn{Dialect: dialect.SQLite, Table: "orders", Column: "id"}, `SELECT 1 FROM "orders" WHERE "id" = ?`, `INSERT INTO "orders" ("id") SELECT "id" FROM "orders" WHERE 0`},
+		{KeyColumn{Dialect: dialect.PostgreSQL, Table: "shop.orders", Column: "key"}, `SELECT 1 FROM "shop"."orders" WHERE "key" = $1`, ""},
+		{KeyColumn{Dialect: dialect.MySQL, Table: "shop.orders", Column: "id"}, "SELECT 1 FROM `shop`.`orders` WHERE `id` = ? LOCK IN SHARE MODE", ""},
 	} {
 		if got := c.at.text(); got != c.text {
 			t.Errorf("text(%v) = %q; want %q", c.at, got, c.text)
@@ -53,7 +53,7 @@ func TestRowIsLookedForWithoutALockWhereThereIsNone(t *testing.T) {
 	mock.ExpectQuery(plain + " LOCK IN SHARE MODE").WillReturnError(dialecttest.MySQL(1235))
 	mock.ExpectQuery(plain).WillReturnRows(sqlmock.NewRows([]string{"1"}).AddRow(1))
 	mock.ExpectRollback()
-	d := Pending{Database: &Database{Begin: begin(db)}, Proofs: []Proof{{Place{Dialect: dialect.MySQL, Table: "orders", Column: "id"}, 7}}}
+	d := Pending{Database: &Database{Begin: begin(db)}, Proofs: []Proof{{KeyColumn{Dialect: dialect.MySQL, Table: "orders", Column: "id"}, 7}}}
 	if s, err := d.look(t.Context()); err != nil || !s.Found {
 		t.Errorf("look() = %+v, %v; want the row", s, err)
 	}

@@ -47,7 +47,7 @@ func TestRowsDecideWhereTheServerDoesNotKnowTheTransaction(t *testing.T) {
 		if c.hidden == "" {
 			look() // after the end of all transactions
 		}
-		d := Pending{Database: &Database{Begin: begin(db), Cancels: CancelsAll}, Xact: Xact{730, "1 0/70"}, Proofs: []Proof{{Place{Dialect: dialect.PostgreSQL, Table: "orders", Column: "id"}, 7}}}
+		d := Pending{Database: &Database{Begin: begin(db), Cancels: CancelsAll}, Xact: Xact{730, "1 0/70"}, Proofs: []Proof{{KeyColumn{Dialect: dialect.PostgreSQL, Table: "orders", Column: "id"}, 7}}}
 		o, why := d.Settle(t.Context())
 		if o != c.want || !errors.Is(why, c.why) {
 			t.Errorf("settle(%s) = %v, %v; want %v, %v", name, o, why, c.want, c.why)
@@ -75,7 +75,7 @@ func TestMissingRowProvesNothingWhereSQLiteMayHideIt(t *testing.T) {
 	exec(t, one, "CREATE TABLE other.alone (id INTEGER PRIMARY KEY)")
 	exec(t, one, "CREATE TEMP TABLE brief (id INTEGER PRIMARY KEY)")
 	for table, want := range map[string]error{"rows": nil, "main.rows": nil, "ROWS": nil, "shown": ErrHidden, "other.rows": ErrHidden, "alone": ErrHidden, "brief": ErrHidden} {
-		d := Pending{Database: &Database{Begin: begin(one), Cancels: CancelsAll}, Proofs: []Proof{{Place{Dialect: dialect.SQLite, Table: table, Column: "id"}, 7}}}
+		d := Pending{Database: &Database{Begin: begin(one), Cancels: CancelsAll}, Proofs: []Proof{{KeyColumn{Dialect: dialect.SQLite, Table: table, Column: "id"}, 7}}}
 		o, why := d.Settle(t.Context())
 		if (o == RolledBack) != (want == nil) || !errors.Is(why, want) {
 			t.Errorf("settle(%s) = %v, %v; want %v", table, o, why, want)

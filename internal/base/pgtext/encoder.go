@@ -13,9 +13,9 @@ type Encoder struct {
 	Type   Type
 	Format Format
 
-	last  reflect.Type
-	kind  Kind
-	plain bool // a type of driver.Value
+	last    reflect.Type
+	kind    Kind
+	isValue bool // a type of driver.Value
 }
 
 // Append appends v. If v has to be sent as a parameter, ok is false, and b may have grown.
@@ -24,7 +24,7 @@ func (e *Encoder) Append(b []byte, v any) (_ []byte, ok bool) {
 		e.learn(t, v)
 	}
 	switch {
-	case v == nil || e.plain:
+	case v == nil || e.isValue:
 		return e.Type.AppendValue(b, v, e.Format)
 	case e.kind == ValueKind:
 		value, err := Value(v.(driver.Valuer))
@@ -42,11 +42,11 @@ func (e *Encoder) Append(b []byte, v any) (_ []byte, ok bool) {
 
 // learn finds out how to write values of type t, such as v.
 func (e *Encoder) learn(t reflect.Type, v any) {
-	e.last, e.kind, e.plain = t, 0, false
+	e.last, e.kind, e.isValue = t, 0, false
 	switch v.(type) {
 	case nil:
 	case int64, int, float64, bool, string, []byte, time.Time:
-		e.plain = true
+		e.isValue = true
 	case driver.Valuer:
 		e.kind, _ = KindOf(t)
 	default:
