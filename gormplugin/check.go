@@ -31,56 +31,54 @@ func outOfRange(path string, c *column, value any) error {
 // The driver would find most of them by the Value method, but only after associations were
 // stored, without naming the row, and not in maps, which hold any type.
 func (c *column) impossible(ctx context.Context, r row) any {
-	v := c.read(ctx, r)
-	if v.CanInt() { // first, because this runs for every row
-		if v.Int() < 0 {
-			return v.Int()
-		}
+	if r.values != nil {
+		return c.impossibleIn(r.values)
+	}
+	if c.deep && c.absent(ctx, r.fields) {
 		return nil
 	}
-	if !v.IsValid() {
-		return nil
-	}
-	if number, valid, twin := keytype.Twin(v); twin {
-		if !valid {
-			return nil
-		}
-		v = number
-	} else if valuer, ok := reflect.TypeAssert[driver.Valuer](v); ok {
-		value, err := valuer.Value()
-		if err != nil {
-			return nil // the driver asks again, and reports it
-		}
-		v = reflect.ValueOf(value)
-	}
-	return outside(v)
-}
-
-// outside returns the number in v if it is below zero or has more than 63 bits, or nil.
-func outside(v reflect.Value) any {
-	switch {
-	case !v.IsValid():
-	case v.CanInt() && v.Int() < 0:
-		return v.Int()
-	case v.CanUint() && v.Uint() > math.MaxInt64:
-		return v.Uint()
-	case v.CanFloat() && v.Float() < 0:
-		return v.Float()
-	case v.Kind() == reflect.String:
-		return negativeText(v.String())
-	case v.Type() == reflect.TypeFor[[]byte]():
-		return negativeText(string(v.Bytes()))
+	if id, _ := c.key.Key(c.locate(ctx, r.fields)); id < 0 && !c.key.Fits(id) {
+		return id.Int64()
 	}
 	return nil
 }
 
-// negativeText returns text if it is a number below zero, in any form that databases read,
-// or nil.
-func negativeText(text string) any {
-	if n, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil && n < 0 {
-		return text
+// impossibleIn is impossible for a map.
+func (c *column) impossibleIn(m map[string]any) any {
+	_, v, _ := mapField(m, c.field)
+	v = driverValue(v)
+	below := false
+	switch v := v.(type) {
+	case int64:
+		below = v < 0
+	case uint64:
+		below = v > math.MaxInt64
+	case float64:
+		below = v < 0
+	case string: // in any form that databases read
+		n, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+		below = err == nil && n < 0
+	}
+	if below {
+		return v
 	}
 	return nil
+}
+
+// emptyIn is empty for a map. Values that are not known without the database, such as gorm.Expr,
+// belong to the caller.
+func (c *column) emptyIn(m map[string]any) bool {
+	_, v, _ := mapField(m, c.field)
+	zero := false
+	switch n := driverValue(v).(type) {
+	case nil:
+		return true
+	case int64, uint64, float64:
+		zero = reflect.ValueOf(n).IsZero()
+	case string:
+		zero = c.zeroText(n)
+	}
+	return zero && (c.field.PrimaryKey || reflect.Indirect(reflect.ValueOf(v)).Kind() != reflect.Struct)
 }
 
 // keyless returns [ErrNoKey] if a row would be stored under the key 0 or NULL. It runs last
@@ -106,32 +104,6 @@ func (c *creation) keyless() error {
 	return nil
 }
 
-// blank reports whether v, which is no pointer, would be stored in the key c as 0 or NULL,
-// as far as that is known without the database.
-func (c *column) blank(v reflect.Value) bool {
-	if !v.IsValid() {
-		return true
-	}
-	if valuer, ok := reflect.TypeAssert[driver.Valuer](v); ok {
-		value, err := valuer.Value()
-		if err != nil {
-			return false // the driver asks again, and reports it
-		}
-		v = reflect.ValueOf(value)
-	}
-	switch {
-	case !v.IsValid():
-		return true
-	case v.CanInt(), v.CanUint(), v.CanFloat():
-		return v.IsZero()
-	case v.Kind() == reflect.String:
-		return c.zeroText(v.String())
-	case v.Type() == reflect.TypeFor[[]byte]():
-		return c.zeroText(string(v.Bytes()))
-	}
-	return false
-}
-
 // zeroText reports whether s is no key. In a column of text, "0" is one.
 func (c *column) zeroText(s string) bool {
 	if c.key.Text() {
@@ -139,4 +111,42 @@ func (c *column) zeroText(s string) bool {
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	return s == "" || err == nil && n == 0
+}
+
+// driverValue returns v, a value in a map, as database/sql would pass it on, but bytes as a string.
+// It returns v itself if that is not known, as of gorm.Expr.
+func driverValue(v any) any {
+	r := reflect.ValueOf(v)
+	for r.Kind() == reflect.Pointer {
+		r = r.Elem()
+	}
+	switch {
+	case !r.IsValid():
+		return nil
+	case r.CanInt():
+		return r.Int()
+	case r.CanUint():
+		return r.Uint()
+	case r.CanFloat():
+		return r.Float()
+	case r.Kind() == reflect.String:
+		return r.String()
+	case r.Type() == reflect.TypeFor[[]byte]():
+		return string(r.Bytes())
+	}
+	// The Value method of a types.NullSnowflake refuses a key below zero, which is to be named.
+	if key := keytype.FieldOf(r.Type(), keytype.Integers); key.Nullable() {
+		id, null := key.Key(r)
+		if null {
+			return nil
+		}
+		return id.Int64()
+	}
+	if valuer, ok := reflect.TypeAssert[driver.Valuer](r); ok {
+		value, err := valuer.Value() // the driver asks again, and reports err
+		if _, again := value.(driver.Valuer); err == nil && !again {
+			return driverValue(value)
+		}
+	}
+	return v
 }

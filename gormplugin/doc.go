@@ -24,7 +24,8 @@
 //     out or the key is a foreign key to no row. Exempt are SQL in maps, Updates of a key,
 //     Table without Model, and keys with default:, -> or snowflake:-.
 //   - A key or foreign key that types.Snowflake would not read back, such as -5, is an error
-//     that matches types.ErrRange and names the row, before the row's statement runs.
+//     that matches types.ErrRange and names the row, before the row's statement runs. So is
+//     the key of a stored row that an upsert meets, after it. An int64 may be below zero.
 //   - A statement gets all its missing keys or none, in one call of Fill if the source has
 //     one, before it takes a connection. If the source fails or ctx ends, the statement and
 //     its associations run no SQL, and the source's error is returned, wrapped. For an

@@ -47,7 +47,7 @@ func (r *relation) sets(c *column) bool {
 // value returns the struct or slice in the association, if there is one. Like GORM, it takes
 // a zero struct by value for none.
 func (r *relation) value(ctx context.Context, fields reflect.Value) (reflect.Value, bool) {
-	if r.column.absent(ctx, fields) {
+	if r.column.deep && r.column.absent(ctx, fields) {
 		return reflect.Value{}, false
 	}
 	v := r.column.locate(ctx, fields)
@@ -64,10 +64,7 @@ func (r *relation) value(ctx context.Context, fields reflect.Value) (reflect.Val
 // polymorphic type is not set either. Like GORM, known takes an empty type for none.
 func (r *relation) known(ctx context.Context, parent row) bool {
 	for i := range r.foreignKeys {
-		switch fk := &r.foreignKeys[i]; {
-		case fk.key.field == nil && fk.value == "":
-			return false
-		case fk.key.field != nil && !fk.zero && fk.key.empty(ctx, parent):
+		if fk := &r.foreignKeys[i]; fk.key.field == nil && fk.value == "" || fk.missing(ctx, parent) {
 			return false
 		}
 	}
@@ -97,16 +94,29 @@ func newForeignKey(ref *schema.Reference) foreignKey {
 	return fk
 }
 
+// missing reports whether parent lacks the key.
+func (fk *foreignKey) missing(ctx context.Context, parent row) bool {
+	switch {
+	case fk.key.field == nil, fk.zero:
+		return false
+	case fk.key.key.Holds():
+		return fk.key.empty(ctx, parent)
+	default: // such as a UUID
+		_, zero := fk.key.field.ValueOf(ctx, parent.fields)
+		return zero
+	}
+}
+
 // link sets the foreign key of child to the key of parent.
 func (fk *foreignKey) link(ctx context.Context, parent, child row) error {
-	if fk.key.field != nil && !fk.zero && fk.key.empty(ctx, parent) {
+	if fk.missing(ctx, parent) {
 		return nil
 	}
-	key := cell{text: fk.value, present: true}
-	if fk.key.field != nil {
-		key = fk.key.get(ctx, parent)
-	}
 	if fk.direct {
+		key := cell{text: fk.value, present: true}
+		if fk.key.field != nil {
+			key = fk.key.get(ctx, parent)
+		}
 		if fk.column.get(ctx, child) != key {
 			fk.column.put(ctx, child, key)
 		}

@@ -28,7 +28,11 @@ func (c *creation) resolve(u upsert) error {
 		switch {
 		case f.Key != nil:
 			for k, v := range f.Values {
-				c.columns[k].put(c.stmt.Context, c.rows.at(i), c.columns[k].scanned(v))
+				stored, err := c.columns[k].scan(v)
+				if err != nil {
+					return fmt.Errorf("gormplugin: read back %s.%s: %w", c.rows.path(c.stmt.Schema, i), c.columns[k].field.Name, err)
+				}
+				c.columns[k].put(c.stmt.Context, c.rows.at(i), stored)
 			}
 		case f.Reason != 0:
 			if needed := c.forget(i); needed && err == nil { // of the first row alone, which asks once
@@ -56,8 +60,11 @@ func (c *creation) asSent(u upsert) *readback.Statement {
 		Replaces: u.replaces,
 		Equal:    c.equal,
 		Quote:    func(name string) string { return c.stmt.Quote(clause.Column{Name: name}) },
-		Key:      func(stored any) (any, error) { return c.columns[0].scanned(stored).value(c.columns[0].key), nil },
-		Query:    c.query,
+		Key: func(stored any) (any, error) {
+			key, err := c.columns[0].scan(stored)
+			return key.value(c.columns[0].key), err
+		},
+		Query: c.query,
 		Bind: func(t *readback.Text, v any) {
 			if isSQL(v) {
 				write(b, t, func() { b.AddVar(b, v) })
@@ -191,30 +198,7 @@ func isSQL(v any) bool {
 // sentRows are the rows of an upsert as package readback sees them.
 type sentRows struct {
 	*creation
-	assigned []bool      // for each row, whether its key is fresh
-	fields   []sentField // of the columns that Value was called for
-}
-
-// A sentField is the field of a column that rows may have values for, or nil.
-type sentField struct {
-	column string
-	*schema.Field
-}
-
-// field returns the field of a column, or nil if the statement does not write it. It is called
-// for few columns and many rows.
-func (r *sentRows) field(column string) *schema.Field {
-	for i := range r.fields {
-		if r.fields[i].column == column {
-			return r.fields[i].Field
-		}
-	}
-	f := r.stmt.Schema.FieldsByDBName[column]
-	if f != nil && !r.writes(f.DBName) {
-		f = nil
-	}
-	r.fields = append(r.fields, sentField{column, f})
-	return f
+	assigned []bool // for each row, whether its key is fresh
 }
 
 // Len returns the number of rows.
@@ -229,16 +213,13 @@ func (r *sentRows) Key(i int) (key any, fresh bool) {
 // Value returns what row i has sent for a column. The statement may leave the column out, and so it
 // does if the field is zero and the database has a default that GORM does not set.
 func (r *sentRows) Value(i int, column string) (any, readback.Known) {
-	f := r.field(column)
-	if f == nil {
+	f := r.stmt.Schema.FieldsByDBName[column]
+	if f == nil || !r.writes(column) {
 		return nil, readback.Nothing
 	}
-	if r.rows.maps == nil && f.HasDefaultValue && f.DefaultValueInterface == nil {
-		if _, zero := f.ValueOf(r.stmt.Context, r.rows.at(i).fields); zero {
-			return nil, readback.Nothing
-		}
-	}
-	switch v, named := r.value(i, f); {
+	switch v, named, zero := r.value(i, f); {
+	case zero && f.HasDefaultValue && f.DefaultValueInterface == nil:
+		return nil, readback.Nothing
 	case !named:
 		return nil, readback.Unnamed
 	case isSQL(v):
@@ -248,23 +229,23 @@ func (r *sentRows) Value(i int, column string) (any, readback.Known) {
 	}
 }
 
-// value returns what row i has for f, and whether the row names f, as every struct does.
-func (c *creation) value(i int, f *schema.Field) (v any, named bool) {
+// value returns what row i has for f, and whether the row names f, as every struct does, and has zero.
+func (c *creation) value(i int, f *schema.Field) (v any, named, zero bool) {
 	row := c.rows.at(i)
 	if row.values != nil {
 		_, v, named = mapField(row.values, f)
-		return v, named
+		return v, named, false
 	}
-	v, _ = f.ValueOf(c.stmt.Context, row.fields)
-	return v, true
+	v, zero = f.ValueOf(c.stmt.Context, row.fields)
+	return v, true, zero
 }
 
 // equal reports whether two rows have the same in all columns.
 func (c *creation) equal(i, j int) bool {
 	return !slices.ContainsFunc(c.stmt.Schema.DBNames, func(name string) bool {
 		f := c.stmt.Schema.FieldsByDBName[name]
-		v, _ := c.value(i, f)
-		w, _ := c.value(j, f)
+		v, _, _ := c.value(i, f)
+		w, _, _ := c.value(j, f)
 		return !reflect.DeepEqual(v, w)
 	})
 }
@@ -291,13 +272,6 @@ func (c *creation) freshRows() []bool {
 	return list
 }
 
-var reasons = map[readback.Reason]Reason{
-	readback.ReasonType:       ReasonType,
-	readback.ReasonExpression: ReasonExpression,
-	readback.ReasonStale:      ReasonStale,
-	readback.ReasonTwoRows:    ReasonTwoRows,
-}
-
 // forget sets the keys of row i to zero, and reports whether associations need them.
 func (c *creation) forget(i int) (needed bool) {
 	row := c.rows.at(i)
@@ -310,7 +284,7 @@ func (c *creation) forget(i int) (needed bool) {
 
 // unresolved returns the error for row i, whose keys associations need.
 func (c *creation) unresolved(s *readback.Statement, i int, why readback.Found) error {
-	reason := reasons[why.Reason]
+	reason := Reason(why.Reason)
 	if reason == ReasonStale && readback.Hides(s) {
 		reason = ReasonHidden
 	}

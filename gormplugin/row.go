@@ -114,24 +114,24 @@ func unaddressable(s *schema.Schema) error {
 	return fmt.Errorf("gormplugin: %s passed by value cannot receive its key, pass a pointer: %w", s.Name, gorm.ErrInvalidValue)
 }
 
-// A cell is the value of a row in a column: a number, or a text in a column of text. It is
-// not present where the row has NULL, a nil pointer, or something that is no key. Cells
-// compare with ==.
+// A cell is the key of a row in a column: a number, or a text in a column of text. It is not present
+// where the row has NULL, a nil pointer, or something that is no key. Cells compare with ==.
 type cell struct {
-	number  int64
+	number  types.Snowflake
 	text    string
 	present bool
 }
 
-// value returns the cell as a number or a text, or nil if it is not present.
+// value returns the cell as a number or a text, or nil if it is not present, or if it does not fit
+// in its column.
 func (c cell) value(k keytype.Field) any {
 	switch {
-	case !c.present:
+	case !c.present || !k.Fits(c.number):
 		return nil
 	case k.Text():
 		return c.text
 	default:
-		return c.number
+		return c.number.Int64()
 	}
 }
 
@@ -166,7 +166,7 @@ func (c *column) of(id types.Snowflake) cell {
 	if c.key.Text() {
 		return cell{text: id.String(), present: true}
 	}
-	return cell{number: id.Int64(), present: true}
+	return cell{number: id, present: true}
 }
 
 // A row is one element of what a statement creates: a struct or a map.
@@ -186,85 +186,89 @@ func (c *column) locate(ctx context.Context, fields reflect.Value) reflect.Value
 	return fields
 }
 
-// absent reports whether c is below a nil embedded pointer.
+// absent reports whether c, which is deep, is below an embedded pointer that is nil.
 func (c *column) absent(ctx context.Context, fields reflect.Value) bool {
-	if !c.deep {
-		return false
-	}
 	v, zero := c.field.ValueOf(ctx, fields)
 	return v == nil && zero
 }
 
-// read returns the value of c in r, behind pointers, or an invalid Value if there is none.
-func (c *column) read(ctx context.Context, r row) (v reflect.Value) {
+// empty reports whether r lacks a value in c. A present zero in a nullable column was put
+// there on purpose, unless the column is a key.
+func (c *column) empty(ctx context.Context, r row) bool {
 	switch {
 	case r.values != nil:
-		_, value, _ := mapField(r.values, c.field)
-		v = reflect.ValueOf(value)
-	case !c.deep || !c.absent(ctx, r.fields):
-		v = c.locate(ctx, r.fields)
-	}
-	for v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	return v
-}
-
-// empty reports whether r lacks a value in c. A present zero in a nullable column was put
-// there on purpose, unless the column is a key. Other values in a map, such as gorm.Expr,
-// belong to the caller.
-func (c *column) empty(ctx context.Context, r row) bool {
-	switch v := c.read(ctx, r); {
-	case v.CanInt(): // first, because this runs for every row
-		return v.Int() == 0
-	case c.field.PrimaryKey:
-		return c.blank(v)
-	case !v.IsValid():
+		return c.emptyIn(r.values)
+	case c.deep && c.absent(ctx, r.fields):
 		return true
-	case v.Kind() == reflect.Struct:
-		_, valid, twin := keytype.Twin(v)
-		return twin && !valid
-	default:
-		return (v.CanUint() || v.CanFloat() || v.Kind() == reflect.String) && v.IsZero()
+	case c.key.Text():
+		return c.get(ctx, r).text == ""
 	}
+	id, null := c.key.Key(c.locate(ctx, r.fields))
+	return null || id == 0 && (c.field.PrimaryKey || !c.key.Nullable())
 }
 
-// get returns what r has in c.
-func (c *column) get(ctx context.Context, r row) cell { return c.cell(c.read(ctx, r)) }
-
-// cell returns v, which is no pointer, in the form of the column.
-func (c *column) cell(v reflect.Value) cell {
-	var n int64
+// get returns the key that r has in c.
+func (c *column) get(ctx context.Context, r row) cell {
 	switch {
-	case !v.IsValid():
+	case r.values != nil:
+		_, v, _ := mapField(r.values, c.field)
+		return c.cell(driverValue(v))
+	case !c.key.Holds(), c.deep && c.absent(ctx, r.fields):
 		return cell{}
-	case v.CanInt():
-		n = v.Int()
-	case v.CanUint():
-		n = int64(v.Uint())
-	case v.Kind() == reflect.String && c.key.Text():
-		return cell{text: v.String(), present: true}
-	case v.Kind() == reflect.String: // a number as text, as in a map that came from JSON
-		var err error
-		if n, err = strconv.ParseInt(v.String(), 10, 64); err != nil {
-			return cell{}
-		}
-	default:
-		number, valid, _ := keytype.Twin(v)
-		if !valid {
-			return cell{}
-		}
-		return c.cell(number)
 	}
-	return c.of(types.Snowflake(n))
+	f := c.locate(ctx, r.fields)
+	if !c.key.Text() {
+		id, null := c.key.Key(f)
+		return cell{number: id, present: !null}
+	}
+	for f.Kind() == reflect.Pointer {
+		f = f.Elem()
+	}
+	if !f.IsValid() {
+		return cell{}
+	}
+	return cell{text: f.String(), present: true}
 }
 
-// scanned returns what was read from the column.
-func (c *column) scanned(v any) cell {
-	if bytes, ok := v.([]byte); ok {
-		v = string(bytes)
+// value returns what r has in c, a column of numbers, or nil for NULL.
+func (c *column) value(ctx context.Context, r row) any {
+	if r.values != nil {
+		_, v, _ := mapField(r.values, c.field)
+		return driverValue(v)
 	}
-	return c.cell(reflect.ValueOf(v))
+	if is := c.get(ctx, r); is.present {
+		return is.number.Int64()
+	}
+	return nil
+}
+
+// cell returns v, which is a driver.Value or a uint64, in the form of the column.
+func (c *column) cell(v any) cell {
+	switch v := v.(type) {
+	case int64:
+		return c.of(types.Snowflake(v))
+	case uint64:
+		return c.of(types.Snowflake(v))
+	case []byte:
+		return c.cell(string(v))
+	case string:
+		if c.key.Text() {
+			return cell{text: v, present: true}
+		}
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil { // as in a map that came from JSON
+			return c.of(types.Snowflake(n))
+		}
+	}
+	return cell{}
+}
+
+// scan returns what was read from the column. A number that the field cannot hold is an error.
+func (c *column) scan(stored any) (cell, error) {
+	if c.key.Text() {
+		return c.cell(stored), nil
+	}
+	id, null, err := c.key.Scan(stored)
+	return cell{number: id, present: !null}, err
 }
 
 // put stores v in r. A struct must be addressable.
@@ -273,7 +277,7 @@ func (c *column) put(ctx context.Context, r row, v cell) {
 	switch {
 	case r.values != nil: // the caller expects the type of the field in his map
 		f = reflect.New(c.field.IndirectFieldType).Elem()
-	case v.present || !c.absent(ctx, r.fields):
+	case v.present || !c.deep || !c.absent(ctx, r.fields):
 		f = c.locate(ctx, r.fields)
 	default:
 		return
@@ -284,7 +288,7 @@ func (c *column) put(ctx context.Context, r row, v cell) {
 	case c.key.Text():
 		c.key.Renew(f).SetString(v.text)
 	default:
-		c.key.Set(f, types.Snowflake(v.number))
+		c.key.Set(f, v.number)
 	}
 	if r.values != nil {
 		key, _, _ := mapField(r.values, c.field)

@@ -12,7 +12,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/snowkey/snowkey/internal/base/keytype"
 	"github.com/snowkey/snowkey/internal/base/placement"
 	"github.com/snowkey/snowkey/types"
 )
@@ -136,11 +135,11 @@ func (p *Plugin) shardIn(ctx context.Context, c *column, r row) int64 {
 		return placement.None
 	}
 	v := c.get(ctx, r)
-	id := types.Snowflake(v.number)
+	id := v.number
 	if c.key.Text() && v.present {
 		id, _ = types.Parse(v.text)
 	}
-	if id <= 0 {
+	if id == 0 {
 		return placement.None
 	}
 	return p.supply.Shard(id)
@@ -292,8 +291,7 @@ func (g *graph) checkShard(i int) error {
 		return nil // its shard is another row's, or it gets no key
 	}
 	if by.Shard == placement.None && by.Target < 0 && !g.routes[i].inherits() {
-		v := tag.read(g.ctx, fields)
-		if _, valid, twin := keytype.Twin(v); v.IsValid() && (valid || !twin) {
+		if v := tag.value(g.ctx, fields); v != nil {
 			return fmt.Errorf("%w: %s.%s is %v, want the key whose shard the row is on; set it, or make the field one that can be NULL", ErrShard, g.path(*r), tag.field.Name, v)
 		}
 	}

@@ -30,7 +30,7 @@ var (
 	// ErrWideKey means that the source has keys of more than 53 bits, see [WithIntegerKeys].
 	ErrWideKey = errors.New("sqlxhelper: the source has keys of more than 53 bits, which JavaScript rounds where a key is a number in JSON")
 	// ErrForeignKey means a foreign key that differs from the key of the row's parent, or of
-	// the row in a belongs_to field, that would be sent as zero, that is negative, or that is
+	// the row in a belongs_to field, that would be sent as zero, that its field cannot hold, or that is
 	// shared with a row that needs another one. The error is a [*RowError].
 	ErrForeignKey = errors.New("sqlxhelper: foreign key not usable")
 	// ErrShard means that a row belongs on two shards, by its field with the tag snowkey:"shard"
@@ -82,7 +82,7 @@ func (e *PlanError) Error() string {
 type RowError struct {
 	Path    string // the row, by type, index and field: "shop.Order[3].Items[0]"
 	Problem string // what is wrong
-	Err     error  // matches ErrForeignKey, ErrShard, or types.ErrRange for a negative key; nil for any other problem
+	Err     error  // matches ErrForeignKey, ErrShard, or types.ErrRange for a key that its field cannot hold; nil for any other problem
 }
 
 func (e *RowError) Error() string { return "sqlxhelper: " + e.Path + ": " + e.Problem }

@@ -22,6 +22,9 @@ import (
 // something else. The Helper cannot see a column that is narrower than its field, such as an
 // INTEGER of PostgreSQL or MySQL: make it a BIGINT.
 //
+// An int64 or int may hold a key below zero that the program sets, or that an upsert meets. Other
+// types refuse it with types.ErrRange.
+//
 // Keys of integers are recognized in relations only, so the rows of [Helper.InsertMany] that
 // refer to each other are sent in order only if a relation names the column.
 //

@@ -28,8 +28,10 @@ func (a *attempt) resolve(ctx context.Context, s session, l *load, affected int6
 		Dialect: a.dialect.Dialect, Table: a.dialect.Quote(l.name), Names: l.upsert.names, Columns: []string{key},
 		Primary: []string{key}, Target: &target, Inserted: inserted, Quote: a.dialect.Quote,
 		Key: func(stored any) (any, error) {
-			var id types.Snowflake
-			err := id.Scan(stored)
+			id, null, err := l.key.key.Scan(stored)
+			if null && err == nil {
+				err = types.ErrNull
+			}
 			return int64(id), err
 		},
 		Query: func(t *readback.Text, scan func(*sql.Rows) error) error {

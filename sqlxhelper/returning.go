@@ -1,6 +1,7 @@
 package sqlxhelper
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -144,13 +145,12 @@ func (a *attempt) read(ctx context.Context, s session, l *load) error {
 
 // keep keeps what a stored row has for the rows of l with its key, and takes the key out of at.
 func (a *attempt) keep(rows *sql.Rows, l *load, at map[types.Snowflake][]int) error {
-	var id types.Snowflake
-	values, err := scanRow(rows, &id, l.read)
+	id, values, err := l.scanRow(rows)
 	for n, i := range at[id] {
 		if n > 0 {
 			// Two rows of an upsert may be one in the database, but must not share what
 			// they point to in memory.
-			values, err = scanRow(rows, &id, l.read)
+			_, values, err = l.scanRow(rows)
 		}
 		if err != nil {
 			break
@@ -170,9 +170,11 @@ func (a *attempt) keep(rows *sql.Rows, l *load, at map[types.Snowflake][]int) er
 // A sql.Scanner is foreign code. If it panics or ends its goroutine within Rows.Scan, since Go
 // 1.26 Rows.Close waits forever for a lock that is never released. It is therefore called
 // afterwards.
-func scanRow(rows *sql.Rows, id *types.Snowflake, fields []destination) ([]reflect.Value, error) {
+func (t *table) scanRow(rows *sql.Rows) (id types.Snowflake, values []reflect.Value, err error) {
+	fields := t.read
 	values, raw := make([]reflect.Value, len(fields)), make([]any, len(fields))
-	into := append(make([]any, 0, len(fields)+1), id)
+	var key any
+	into := append(make([]any, 0, len(fields)+1), &key)
 	for i, f := range fields {
 		values[i] = reflect.New(f.typ)
 		if hasScanner(f.typ) {
@@ -181,18 +183,20 @@ func scanRow(rows *sql.Rows, id *types.Snowflake, fields []destination) ([]refle
 			into = append(into, values[i].Interface())
 		}
 	}
-	if err := rows.Scan(into...); err != nil {
-		return nil, err
+	err = rows.Scan(into...)
+	id, _, wrong := t.key.key.Scan(key) // which is there after most errors too
+	if err = cmp.Or(err, wrong); err != nil {
+		return id, nil, err
 	}
 	for i, f := range fields {
 		if !hasScanner(f.typ) {
 			continue
 		}
 		if err := callScanner(values[i], raw[i]); err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.name, err)
+			return id, nil, fmt.Errorf("column %q: %w", f.name, err)
 		}
 	}
-	return values, nil
+	return id, values, nil
 }
 
 // hasScanner reports whether Rows.Scan would call a sql.Scanner for a field of type t.

@@ -202,8 +202,8 @@ func (r *rows) checkSharedKeys() error {
 	return nil
 }
 
-// checkKeys refuses keys that types.Snowflake would not scan: one such row would fail every
-// SELECT that reads it.
+// checkKeys refuses keys that their fields would not scan, see [keytype.Field.Fits]: one such row
+// would fail every SELECT that reads it.
 func (r *rows) checkKeys() error {
 	r.spans = make([]spans, len(r.tables))
 	for i, row := range r.structs {
@@ -211,9 +211,13 @@ func (r *rows) checkKeys() error {
 		s := &r.spans[t.at]
 		for j, c := range t.keys {
 			switch id, null := c.key.Key(c.in(row)); {
-			case id < 0:
+			case !c.key.Fits(id):
 				return r.refuseKey(i, c, id)
 			case null, j == 0 && id == 0:
+			case id < 0 && j == 0:
+				s.own = keySpan{1, math.MaxInt64} // spans are above zero, so this may be any
+			case id < 0:
+				s.foreign = keySpan{1, math.MaxInt64}
 			case j == 0:
 				s.own.add(id)
 			case id > 0:

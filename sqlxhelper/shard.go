@@ -110,7 +110,7 @@ func (s *shards) readTags() error {
 		if null || s.nodes != nil && s.sets(i, c) {
 			continue // it will have the key of the parent, or of the target
 		}
-		if id <= 0 {
+		if id == 0 {
 			return refuse(s.path(i), ErrShard, "%s is %d, and names the shard of the row; set it to a key", c.field, id)
 		}
 		s.leads[i].Shard = s.src.Shard(id)

@@ -256,8 +256,8 @@ func (r *rows) checkLinks() error {
 			}
 		}
 		id, _ := l.via.fk.key.Key(l.fk)
-		if id <= 0 {
-			continue // checkKeys refuses negative keys
+		if id == 0 || !l.via.fk.key.Fits(id) {
+			continue // checkKeys refuses what does not fit
 		}
 		if key := *r.ids[l.to]; key != id {
 			has := "has key " + key.String()

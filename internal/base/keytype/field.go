@@ -1,6 +1,7 @@
 package keytype
 
 import (
+	"database/sql"
 	"fmt"
 	"reflect"
 
@@ -21,13 +22,13 @@ const (
 type Field struct {
 	form    form
 	pointer bool
+	signed  bool // it holds numbers below zero as well
 }
 
 type form uint8
 
 const (
-	signed   form = iota + 1 // types.Snowflake, types.ID, int64, int, and types made of them
-	unsigned                 // uint64, uint, and types made of them
+	number form = iota + 1 // types.Snowflake, types.ID, and integers
 	text
 	twin // a struct of a key and of whether there is one: types.NullSnowflake, types.NullID, sql.Null, sql.NullInt64
 )
@@ -59,7 +60,12 @@ const maxPointers = 8
 func FieldOf(t reflect.Type, also Also) Field {
 	at := pointee(t)
 	form, _ := formOf(at, also)
-	return Field{form, form != 0 && at != t}
+	f := Field{form: form, pointer: form != 0 && at != t}
+	if form == twin {
+		at = at.Field(0).Type
+	}
+	f.signed = f.Number() && at.Kind() <= reflect.Int64 && Untyped(at) != Snowflake
+	return f
 }
 
 // Check returns why a field of type t holds no key, or nil if it does.
@@ -81,7 +87,7 @@ func pointee(t reflect.Type) reflect.Type {
 func formOf(t reflect.Type, also Also) (form, TypeError) {
 	switch untyped := Untyped(t); {
 	case untyped == Snowflake:
-		return signed, TypeError{}
+		return number, TypeError{}
 	case untyped == NullSnowflake, untyped == SQLNull:
 		return twin, TypeError{}
 	case also&Texts != 0 && t.Kind() == reflect.String:
@@ -100,10 +106,8 @@ func formOf(t reflect.Type, also Also) (form, TypeError) {
 		return 0, TypeError{Methods: true}
 	case t.Bits() != 64:
 		return 0, TypeError{Narrow: true}
-	case t.Kind() >= reflect.Uint:
-		return unsigned, TypeError{}
 	default:
-		return signed, TypeError{}
+		return number, TypeError{}
 	}
 }
 
@@ -130,10 +134,31 @@ func (f Field) Text() bool { return f.form == text }
 func (f Field) Pointer() bool { return f.pointer }
 
 // Plain reports whether the field is a number that is never NULL, as a primary key is; see [At].
-func (f Field) Plain() bool { return !f.pointer && (f.form == signed || f.form == unsigned) }
+func (f Field) Plain() bool { return !f.pointer && f.form == number }
 
-// Key returns the key in v, a field that holds numbers, or null if it is stored as NULL. A number
-// that is no key, because it has the 64th bit, is below zero.
+// Nullable reports whether the type of f tells zero from NULL by itself, as types.NullSnowflake
+// does.
+func (f Field) Nullable() bool { return f.form == twin }
+
+// Fits reports whether the row of a field f may have the key id. One below zero is no key of a
+// source, but a program may have keys of its own that are, as those of Telegram's groups. Integers
+// with a sign hold them. A types.Snowflake does not, because it would not be read back, and neither
+// does an unsigned integer, whose Key is below zero if it has the 64th bit.
+func (f Field) Fits(id types.Snowflake) bool { return id >= 0 || f.signed }
+
+// Scan returns the key that a database has returned for a field f that holds numbers, or null for
+// NULL. One that does not fit matches [types.ErrRange].
+func (f Field) Scan(stored any) (id types.Snowflake, null bool, err error) {
+	var key types.NullSnowflake
+	err = key.Scan(stored)
+	if own := (sql.NullInt64{}); err != nil && f.signed && own.Scan(stored) == nil {
+		return types.Snowflake(own.Int64), false, nil
+	}
+	return key.Snowflake, !key.Valid, err
+}
+
+// Key returns the key in v, a field that holds numbers, or null if it is stored as NULL. It may be
+// one that does not fit, see [Field.Fits].
 func (f Field) Key(v reflect.Value) (id types.Snowflake, null bool) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -184,16 +209,4 @@ func (f Field) Renew(v reflect.Value) reflect.Value {
 // memory of a types.Snowflake.
 func At(v reflect.Value) *types.Snowflake {
 	return reflect.NewAt(Snowflake, v.Addr().UnsafePointer()).Interface().(*types.Snowflake)
-}
-
-// Twin reports whether v is a struct of a number and of whether there is one, as
-// types.NullSnowflake and sql.NullInt64 are, and returns both.
-func Twin(v reflect.Value) (number reflect.Value, valid, ok bool) {
-	if v.Kind() != reflect.Struct {
-		return reflect.Value{}, false, false
-	}
-	if form, _ := formOf(v.Type(), Integers); form != twin {
-		return reflect.Value{}, false, false
-	}
-	return v.Field(0), v.Field(1).Bool(), true
 }

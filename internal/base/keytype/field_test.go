@@ -3,6 +3,7 @@ package keytype_test
 import (
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"math"
 	"reflect"
 	"strings"
@@ -148,6 +149,41 @@ func TestANumberThatIsNoKeyIsBelowZero(t *testing.T) {
 	}
 }
 
+func TestAFieldReadsTheKeysThatFitAndNoOthers(t *testing.T) {
+	for _, c := range []struct {
+		field  any
+		signed bool
+	}{
+		{types.Snowflake(0), false}, {types.ID[order](0), false}, {types.NullSnowflake{}, false}, {types.NullID[order]{}, false}, {sql.Null[types.ID[order]]{}, false},
+		{new(types.Snowflake), false}, {uint64(0), false}, {sql.Null[uint64]{}, false}, {new(plain), false},
+		{int64(0), true}, {copied(0), true}, {new(int64), true}, {sql.NullInt64{}, true}, {sql.Null[int64]{}, true},
+	} {
+		f := keytype.FieldOf(reflect.TypeOf(c.field), keytype.Integers)
+		if !f.Fits(0) || !f.Fits(math.MaxInt64) || f.Fits(-1) != c.signed {
+			t.Errorf("Fits of a %T = %v for 0, %v for the greatest, %v for -1; want true, true, %v", c.field, f.Fits(0), f.Fits(math.MaxInt64), f.Fits(-1), c.signed)
+		}
+		for _, stored := range []any{int64(7), uint64(7), "7", []byte("7")} {
+			if id, null, err := f.Scan(stored); id != 7 || null || err != nil {
+				t.Errorf("Scan(%T %v) of a %T = %d, %v, %v; want 7", stored, stored, c.field, id, null, err)
+			}
+		}
+		if id, null, err := f.Scan(nil); id != 0 || !null || err != nil {
+			t.Errorf("Scan(nil) of a %T = %d, %v, %v; want NULL", c.field, id, null, err)
+		}
+		for _, stored := range []any{int64(-7), "-7", []byte("-7")} {
+			id, null, err := f.Scan(stored)
+			if c.signed && (id != -7 || null || err != nil) || !c.signed && (id != 0 || !errors.Is(err, types.ErrRange)) {
+				t.Errorf("Scan(%T %v) of a %T = %d, %v, %v; want it where it fits, and types.ErrRange elsewhere", stored, stored, c.field, id, null, err)
+			}
+		}
+		for _, stored := range []any{uint64(math.MaxInt64 + 1), "9223372036854775808", 7.5, "x"} {
+			if id, _, err := f.Scan(stored); id != 0 || err == nil {
+				t.Errorf("Scan(%T %v) of a %T = %d, %v; want an error", stored, stored, c.field, id, err)
+			}
+		}
+	}
+}
+
 func TestSetReplacesAPointerAndNeverWritesThroughIt(t *testing.T) {
 	shared := types.Snowflake(5)
 	at := &shared
@@ -161,24 +197,5 @@ func TestSetReplacesAPointerAndNeverWritesThroughIt(t *testing.T) {
 	}
 	if shared != 5 || at != &shared || *rows[0].One != 6 || **rows[0].Two != 6 {
 		t.Errorf("after Set to 6 the rows have %d and %d, and the shared memory %d; want 6, 6 and 5", *rows[0].One, **rows[0].Two, shared)
-	}
-}
-
-func TestTwinTellsWhetherThereIsANumber(t *testing.T) {
-	for _, c := range []struct {
-		value     any
-		valid, ok bool
-	}{
-		{types.NullSnowflake{Snowflake: 5, Valid: true}, true, true}, {types.NullID[order]{}, false, true},
-		{sql.Null[types.Snowflake]{V: 5, Valid: true}, true, true}, {sql.NullInt64{Int64: 5, Valid: true}, true, true}, {sql.Null[uint64]{}, false, true},
-		{types.Snowflake(5), false, false}, {sql.NullString{Valid: true}, false, false}, {types.Model{ID: 5}, false, false}, {"5", false, false},
-	} {
-		number, valid, ok := keytype.Twin(reflect.ValueOf(c.value))
-		if valid != c.valid || ok != c.ok || valid && number.CanInt() && number.Int() != 5 {
-			t.Errorf("Twin(%#v) = %v, %v, %v; want 5 where valid, %v, %v", c.value, number, valid, ok, c.valid, c.ok)
-		}
-	}
-	if _, _, ok := keytype.Twin(reflect.Value{}); ok {
-		t.Error("Twin of no value is one; want none")
 	}
 }

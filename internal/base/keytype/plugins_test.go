@@ -12,7 +12,9 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/core/coretest"
 	"github.com/snowkey/snowkey/gormplugin"
@@ -45,9 +47,29 @@ type (
 
 func (texted) Value() (driver.Value, error) { return "text", nil }
 
-// both returns what writes rows with either plugin.
-func both(t *testing.T) map[string]func(table string, row any) error {
-	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{Logger: logger.Discard})
+// A chat is a row whose key the program has, with a message that refers to it.
+type (
+	chat[K any, M any] struct {
+		ID       K
+		Name     string `gorm:"unique"`
+		Messages []M    `db:"-" snowkey:"messages,fk=chat_id" gorm:"foreignKey:ChatID"`
+	}
+	message[K any] struct {
+		ID     types.Snowflake
+		ChatID K `db:"chat_id"`
+	}
+	snowflakeChat    chat[types.Snowflake, snowflakeMessage]
+	snowflakeMessage message[types.Snowflake]
+	signedChat       chat[int64, signedMessage]
+	signedMessage    message[int64]
+	unsignedChat     chat[uint64, unsignedMessage]
+	unsignedMessage  message[uint64]
+)
+
+// both returns what writes rows with either plugin, and their database. Chats are upserted by name.
+func both(t *testing.T) (map[string]func(table string, row any) error, *sqlx.DB) {
+	short := schema.NamingStrategy{NameReplacer: strings.NewReplacer("snowflakeC", "c", "snowflakeM", "m", "unsignedC", "c", "unsignedM", "m", "signedC", "c", "signedM", "m")}
+	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{Logger: logger.Discard, NamingStrategy: short})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,19 +79,37 @@ func both(t *testing.T) map[string]func(table string, row any) error {
 	}
 	pool.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = pool.Close() })
-	for _, table := range []string{"t (id INTEGER PRIMARY KEY)", "children (id INTEGER PRIMARY KEY, parent_id INTEGER)"} {
+	for _, table := range []string{
+		"t (id INTEGER PRIMARY KEY)", "children (id INTEGER PRIMARY KEY, parent_id INTEGER)",
+		"chats (id INTEGER PRIMARY KEY, name TEXT UNIQUE)", "messages (id INTEGER PRIMARY KEY, chat_id INTEGER)",
+	} {
 		if _, err := pool.ExecContext(t.Context(), "CREATE TABLE "+table); err != nil {
 			t.Fatal(err)
 		}
 	}
 	src := coretest.NewGenerator(coretest.Config{})
 	plugin, helper := gormplugin.New(src, gormplugin.WithWideIntegerKeys()), sqlxhelper.New(src, sqlxhelper.WithWideIntegerKeys())
-	return map[string]func(string, any) error{
-		"Assign": func(_ string, row any) error { return plugin.Assign(t.Context(), db, row) },
-		"InsertGraph": func(table string, row any) error {
-			return helper.InsertGraph(t.Context(), sqlx.NewDb(pool, "sqlite3"), table, row)
-		},
+	if err := db.Use(plugin); err != nil {
+		t.Fatal(err)
 	}
+	x := sqlx.NewDb(pool, "sqlite3")
+	upsert := helper.With(sqlxhelper.OnConflictDoNothing("name"))
+	return map[string]func(string, any) error{
+		"Assign":      func(_ string, row any) error { return plugin.Assign(t.Context(), db, row) },
+		"InsertGraph": func(table string, row any) error { return helper.InsertGraph(t.Context(), x, table, row) },
+		"Create": func(_ string, row any) error {
+			return db.Clauses(clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "name"}}}).Create(row).Error
+		},
+		"InsertGraph(upsert)": func(table string, row any) error { return upsert.InsertGraph(t.Context(), x, table, row) },
+	}, x
+}
+
+// withoutUpserts are the writers of both for rows of any type.
+func withoutUpserts(t *testing.T) map[string]func(table string, row any) error {
+	writers, _ := both(t)
+	delete(writers, "Create")
+	delete(writers, "InsertGraph(upsert)")
+	return writers
 }
 
 // refused reports whether err is that of a model, and as it is the only one, whether there is one.
@@ -89,7 +129,7 @@ func TestIntegersWithMethodsOfTheirOwnAreNoKeysInBothPlugins(t *testing.T) {
 		{&valuedRow{}, true}, {&pointedRow{}, true}, {&scannedRow{}, true}, {&textedRow{}, true},
 		{&plainRow{}, false}, {&snowflakeRow{}, false},
 	} {
-		for name, write := range both(t) {
+		for name, write := range withoutUpserts(t) {
 			err := write("t", reflect.New(reflect.TypeOf(c.row).Elem()).Interface())
 			if refused(t, name, c.row, err) != c.refuse || c.refuse && !strings.Contains(err.Error(), "Value or Scan method") {
 				t.Errorf("%s(%T) = %v; want an error that names the methods: %v", name, c.row, err, c.refuse)
@@ -109,7 +149,7 @@ func TestBothPluginsTakeTheSameForeignKeys(t *testing.T) {
 		{parent[int32]{}, true}, {parent[*uint16]{}, true}, {parent[sql.NullInt32]{}, true}, {parent[string]{}, true}, {parent[float64]{}, true}, {parent[bool]{}, true},
 		{parent[valued]{}, true}, {parent[*pointed]{}, true}, {parent[scanned]{}, true}, {parent[sql.Null[valued]]{}, true},
 	} {
-		for name, write := range both(t) {
+		for name, write := range withoutUpserts(t) {
 			row := reflect.New(reflect.TypeOf(c.row)).Elem()
 			row.Field(1).Set(reflect.MakeSlice(row.Field(1).Type(), 1, 1))
 			err := write("t", row.Addr().Interface())
@@ -124,5 +164,66 @@ func TestBothPluginsTakeTheSameForeignKeys(t *testing.T) {
 				t.Errorf("%s(%T) sets the foreign key to %d, NULL %v; want %v, the key of the parent", name, c.row, id, null, row.Field(0))
 			}
 		}
+	}
+}
+
+// Programs have keys of their own that are below zero, such as those of Telegram's groups.
+func TestBothPluginsTakeAKeyBelowZeroWhereTheFieldHoldsIt(t *testing.T) {
+	for _, c := range []struct {
+		new   func() any
+		holds bool
+	}{
+		{func() any { return &signedChat{ID: -7, Name: "group", Messages: make([]signedMessage, 2)} }, true},
+		{func() any { return &snowflakeChat{ID: -7, Name: "group", Messages: make([]snowflakeMessage, 2)} }, false},
+	} {
+		for _, name := range []string{"Create", "InsertGraph", "InsertGraph(upsert)"} {
+			writers, x := both(t)
+			row := c.new()
+			err := writers[name]("chats", row)
+			if c.holds && err != nil || !c.holds && !errors.Is(err, types.ErrRange) {
+				t.Errorf("%s(%T) with the key -7 = %v; want that it holds it: %v", name, row, err, c.holds)
+			}
+			wantMessages(t, x, name, row, c.holds)
+		}
+	}
+}
+
+func TestBothPluginsReadAStoredKeyBelowZeroWhereTheFieldHoldsIt(t *testing.T) {
+	for _, c := range []struct {
+		new   func() any
+		holds bool
+	}{
+		{func() any { return &signedChat{Name: "group", Messages: make([]signedMessage, 2)} }, true},
+		{func() any { return &snowflakeChat{Name: "group", Messages: make([]snowflakeMessage, 2)} }, false},
+		{func() any { return &unsignedChat{Name: "group", Messages: make([]unsignedMessage, 2)} }, false},
+	} {
+		for _, name := range []string{"Create", "InsertGraph(upsert)"} {
+			writers, x := both(t)
+			if _, err := x.ExecContext(t.Context(), "INSERT INTO chats VALUES (-7, 'group')"); err != nil {
+				t.Fatal(err)
+			}
+			row := c.new()
+			err := writers[name]("chats", row)
+			if c.holds && err != nil || !c.holds && !errors.Is(err, types.ErrRange) {
+				t.Errorf("%s(%T) that meets the stored key -7 = %v; want that it reads it: %v", name, row, err, c.holds)
+			}
+			wantMessages(t, x, name, row, c.holds)
+		}
+	}
+}
+
+// wantMessages fails the test unless the two messages of chat are stored under the key -7, or no
+// message is.
+func wantMessages(t *testing.T, x *sqlx.DB, name string, chat any, stored bool) {
+	t.Helper()
+	var all, of int
+	if err := errors.Join(x.Get(&all, "SELECT count(*) FROM messages"), x.Get(&of, "SELECT count(*) FROM messages WHERE chat_id = -7")); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[bool]int{true: 2}[stored]; all != want || of != want {
+		t.Errorf("%s(%T) has stored %d messages, %d of them under the key -7; want %d", name, chat, all, of, want)
+	}
+	if id := reflect.ValueOf(chat).Elem().Field(0); stored && id.Int() != -7 {
+		t.Errorf("%s(%T) has set the key to %d; want -7, which is stored", name, chat, id.Int())
 	}
 }

@@ -428,6 +428,40 @@ var integerCases = []testCase{
 			e.Errorf("Assign without the option = %v with key %d; want no error and 0", err, plain.ID)
 		}
 	}},
+	{"KeysOfTheProgramMayBeBelowZero", func(e *env) {
+		e.integers()
+		type Message struct {
+			ID     int64
+			ChatID int64
+			Body   string `gorm:"size:40"`
+		}
+		type Chat struct { // as those of Telegram
+			ID       int64
+			Title    string `gorm:"size:40;uniqueIndex"`
+			Messages []Message
+		}
+		const group = -1001234567890
+		e.migrate(&Chat{}, &Message{})
+		e.must(e.db.Create(&Chat{ID: group, Title: "A", Messages: []Message{{Body: "a"}}}))
+		for body, conflict := range map[string]clause.OnConflict{
+			"b": {Columns: []clause.Column{{Name: "title"}}, DoNothing: true},
+			"c": {Columns: []clause.Column{{Name: "title"}}, DoUpdates: clause.AssignmentColumns([]string{"title"})},
+		} {
+			chat := Chat{Title: "A", Messages: []Message{{Body: body}}}
+			e.must(e.db.Clauses(conflict).Create(&chat))
+			equal(e, "key of the chat that was met", chat.ID, group)
+
+			type Refusing struct { // the same table
+				ID    types.Snowflake
+				Title string
+			}
+			refusing := e.db.Table(e.prefix + "chats").Clauses(conflict).Create(&Refusing{Title: "A"})
+			e.fails(refusing, types.ErrRange)
+		}
+		for _, body := range []string{"a", "b", "c"} {
+			equal(e, "messages of the group that say "+body, fmt.Sprint(e.keys("messages", "chat_id", "body", body)), fmt.Sprintf("[%d]", group))
+		}
+	}},
 	{"IntegerKeysServeConditionsAndPages", func(e *env) {
 		e.integers(gormplugin.WithLayout(core.JavaScript()))
 		e.migrate(&Crew{})

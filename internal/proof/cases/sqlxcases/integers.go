@@ -38,6 +38,21 @@ type label struct {
 
 type labelID uint64
 
+// chat and message are as those of Telegram, whose groups have keys below zero.
+type chat struct {
+	ID       int64     `db:"id"`
+	Title    string    `db:"title"`
+	Messages []message `db:"-" snowkey:"int_messages,fk=chat_id"`
+}
+
+type message struct {
+	ID      int64  `db:"id"`
+	ChatID  int64  `db:"chat_id"`
+	Answers *int64 `db:"answers"`
+
+	Replies []message `db:"-" snowkey:"int_messages,fk=answers"`
+}
+
 // integerTables returns the tables, whose first key the database counts where it is not given.
 func (d Database) integerTables() []string {
 	key, counts := "BIGINT", "INTEGER PRIMARY KEY AUTOINCREMENT"
@@ -180,4 +195,40 @@ func (d Database) integerRows(t *testing.T) {
 		t.Errorf("InsertSeq(300 rows) = %d, %v with %d keys; want 300, nil, 300", n, err, len(yielded))
 	}
 	d.wantCount(t, "int_readers", 305)
+}
+
+func (d Database) integersBelowZero(t *testing.T) {
+	d.tables(t, "CREATE TABLE int_chats (id BIGINT PRIMARY KEY, title VARCHAR(20) NOT NULL UNIQUE)",
+		"CREATE TABLE int_messages (id BIGINT PRIMARY KEY, chat_id BIGINT NOT NULL REFERENCES int_chats (id), answers BIGINT REFERENCES int_messages (id))")
+	h := sqlxhelper.New(NewCounter(1000), sqlxhelper.WithIntegerKeys())
+	chats := []chat{{ID: -7, Title: "a", Messages: make([]message, 2)}, {Title: "b"}, {ID: -9, Title: "c"}}
+	if err := h.InsertGraph(ctx, d.DB, "int_chats", chats); err != nil {
+		t.Fatalf("InsertGraph() = %v; want nil", err)
+	}
+	first := int64(-20)
+	messages := []message{{ChatID: -9, Answers: &first}, {ID: first, ChatID: -9}} // the second has to be sent first
+	if err := h.InsertMany(ctx, d.DB, "int_messages", messages); err != nil {
+		t.Fatalf("InsertMany() = %v; want nil", err)
+	}
+	again := []chat{{Title: "c", Messages: make([]message, 1)}, {Title: "a", Messages: make([]message, 1)}, {Title: "d"}}
+	if err := h.With(sqlxhelper.OnConflictDoNothing("title"), sqlxhelper.Returning("id")).InsertGraph(ctx, d.DB, "int_chats", again); err != nil {
+		t.Fatalf("InsertGraph(upsert) = %v; want nil", err)
+	}
+	if again[0].ID != -9 || again[1].ID != -7 || again[2].ID <= 1000 {
+		t.Errorf("keys after an upsert = %d, %d, %d; want -9 and -7, which are stored, and a new one", again[0].ID, again[1].ID, again[2].ID)
+	}
+	for id, want := range map[int64]int{-7: 3, -9: 3} {
+		var got int
+		if err := d.DB.Get(&got, fmt.Sprintf("SELECT count(*) FROM int_messages WHERE chat_id = %d", id)); err != nil || got != want {
+			t.Errorf("messages of chat %d = %d, %v; want %d", id, got, err, want)
+		}
+	}
+	type typed struct {
+		types.Model
+		Title string `db:"title"`
+	}
+	row := &typed{Title: "a"}
+	if err := h.With(sqlxhelper.OnConflictDoNothing("title")).Insert(ctx, d.DB, "int_chats", row); !errors.Is(err, types.ErrRange) {
+		t.Errorf("Insert(upsert) of a types.Snowflake that meets the key -7 = %v; want types.ErrRange", err)
+	}
 }

@@ -42,6 +42,7 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "TypedKeysAreFilledInEveryCallForRows", d.typedRows)
 	d.run(t, "IntegerKeysAreFilledThroughAGraph", d.integerGraph)
 	d.run(t, "IntegerKeysAreFilledInEveryCallForRows", d.integerRows)
+	d.run(t, "KeysOfTheProgramMayBeBelowZero", d.integersBelowZero)
 	d.run(t, "GraphIsOnTheShardOfTheTagOfItsRoot", d.shardedGraph)
 	d.run(t, "RowsAreOnTheShardsOfTheirTagsInEveryCall", d.shardedRows)
 	d.run(t, "IntegerKeysAreOnTheShardsOfTheirTags", d.shardedIntegers)
