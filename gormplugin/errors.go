@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/internal/base/outcome"
+	"github.com/snowkey/snowkey/internal/base/readback"
 )
 
 // The errors of a statement, for errors.Is.
@@ -76,20 +77,12 @@ func (e *ModelError) Unwrap() error { return e.is }
 // RETURNING gives where MariaDB counts otherwise, so there the plugin uses RETURNING only for
 // associations, whose count callers do not see, and for statements that return rows anyway.
 //
-// After other upserts, SELECTs on the same connection look for the rows that RowsAffected and
-// the target leave in doubt, usually one SELECT per unique key. One covers 900 keys, and many more
-// when they are consecutive; 10,000 values of a single text or integer column (900 on MySQL); or
-// 1,000 rows by any other unique key. Rows that match a stored row by one unique key but not by
-// another need one more, and so does the catalog, unless fewer than 20 rows name their target on
-// SQLite and PostgreSQL and their very values are stored. Some rows are found by a SELECT each, 128
-// in one statement: on MySQL and MariaDB those with a unique key on the first characters of a text,
-// or on a column of ENUM, TEXT, YEAR or BIT; elsewhere those with a unique value that is SQL or of a
-// type that only the driver knows; and all rows on other dialects.
-//
-// On MySQL and MariaDB they lock
-// the rows, as the insert has done. A stored row is found by what its column stores of the
-// value, such as a time without its last digits. The plugin never guesses: a row that matches
-// none of the stored rows with certainty, for one of the reasons of [Reason], is unresolved.
+// After other upserts, SELECTs on the same connection look for the rows that RowsAffected and the
+// target leave in doubt: usually one of the catalog, and one per unique key and 900 to 10,000 rows.
+// On MySQL and MariaDB they lock the rows, as the insert has done. A stored row is found by what its
+// column stores of the value, such as a time without its last digits. The plugin never guesses: a
+// row that matches none of the stored rows with certainty, for one of the reasons of [Reason], is
+// unresolved.
 type UnresolvedError struct {
 	Model  string // the Go type
 	Row    int    // the index of the row in its statement
@@ -132,22 +125,22 @@ const (
 	// two-digit YEAR, the text '6.4' in an integer column, a text with more than 30 digits on a
 	// side of the point, gorm.Expr, and unique keys on the first characters of a text in
 	// collations where ß equals ss.
-	ReasonType Reason = iota + 1
+	ReasonType Reason = Reason(readback.ReasonType)
 	// ReasonExpression means that the row may have met a stored row by a unique key that is
 	// not made of columns compared for equality: an index on an expression or a generated
 	// column, or an exclusion constraint. It does not apply if the upsert names other columns
 	// as its target, except on MySQL, which ignores the target.
-	ReasonExpression
+	ReasonExpression Reason = Reason(readback.ReasonExpression)
 	// ReasonStale means that the unique values of the stored row cannot be relied on. Either
 	// no stored row has them, because the row was changed meanwhile, or a trigger has changed or
 	// refused the new row. Or, on MySQL and MariaDB, the statement updates columns of unique
 	// keys (Save of a slice, UpdateAll), and a later row of the statement may have changed them
 	// again; a table with one unique key, and rows without preset keys, are not affected.
-	ReasonStale
+	ReasonStale Reason = Reason(readback.ReasonStale)
 	// ReasonTwoRows means that the row equals one stored row in one unique key, and another
 	// stored row in another.
-	ReasonTwoRows
+	ReasonTwoRows Reason = Reason(readback.ReasonTwoRows)
 	// ReasonHidden means ReasonStale on a table of PostgreSQL with row level security, which may
 	// hide the stored row from the user.
-	ReasonHidden
+	ReasonHidden Reason = ReasonTwoRows + 1
 )

@@ -21,62 +21,39 @@ import (
 //		return tx.Create(&order).Error
 //	})
 //
+// It does for GORM what [github.com/snowkey/snowkey/sqlxhelper.InTx] does for sqlx, whose comment says
+// in full which errors make fn run again, how long InTx waits, and which servers cannot tell what
+// became of a commit.
+//
 // # When fn runs again
 //
 // InTx runs fn up to ten times, so fn must have no effects except on its transaction and on
-// variables that each run sets anew. It runs fn again only if the previous run is certainly
-// rolled back: because fn, the beginning or the commit returned a serialization failure or a
-// deadlock and the rollback succeeded, or because the answer to the commit was lost and the
-// transaction turned out to be over without being committed. The errors are 40001 and 40P01
-// of PostgreSQL, 1213, 1205 and 1020 of MySQL and MariaDB, 3101, and 1180 with the text
-// "error 149", of MySQL's group replication, 8002, 8022, 8028 and 9007 of TiDB, SQLite's busy, and
-// [ErrTableChanged].
+// variables that each run sets anew. It runs fn again only if the previous run is certainly rolled
+// back: after a serialization failure, a deadlock, a busy SQLite or [ErrTableChanged], or if the
+// answer to the commit was lost and the transaction turned out to be over without being committed.
+// When InTx returns nil, the last run is the one that was committed.
 //
 // fn must therefore return an error of the database at once, wrapped with %w. If MySQL or MariaDB
 // has answered one of them and fn goes on, its creates, updates and deletes fail with
 // [ErrTxBroken], and nothing is committed.
 //
-// Between two runs InTx waits a random time, up to 10 ms after the first run and up to 1 s
-// after the last ones, but no longer than ctx. Rows that are created outside of fn keep their
-// keys in every run, and rows that are created inside get new ones. A key that the database
-// counts stays in its row after a run, so make such rows inside.
-//
-// When InTx returns nil, the last run is the one that was committed, so that the variables it
-// has set agree with what is stored.
+// Rows that are created outside of fn keep their keys in every run, and rows that are created
+// inside get new ones. A key that the database counts stays in its row after a run, so make such
+// rows inside.
 //
 // # When the answer to the commit is lost
 //
-// If the connection breaks during the commit, or the driver closes it because ctx ends, the
-// rows may be stored or not, or may still be stored by a COMMIT that is on its way. InTx then
-// uses other connections of db to find out, until one second after ctx ends, or for a minute
-// at most without a deadline.
-//
-// On PostgreSQL it asks for the ID of the transaction, which the plugin has read before GORM's
-// first create, update or delete in fn, by one round trip. The ID tells nothing on another server
-// and after a crash, and versions before 10 do not tell it. There, and on other databases, InTx
-// looks for a row that was created in fn under a key of the plugin, or under one that was set
-// before:
-//
-//   - If the row is there, the transaction is committed and InTx returns nil. On PostgreSQL
-//     it first waits for the synchronous standby, if there is one.
-//   - If the row is not there and the transaction is over, it was rolled back, and fn runs
-//     again unless ctx has ended. On PostgreSQL the transaction is over when none is left that
-//     has held a lock on these tables since. MySQL, MariaDB and SQLite answer the query only
-//     when it is over.
-//   - Otherwise the error matches [ErrCommitUnknown] and is an [*UnknownError]. This happens if no
-//     such row was created, as with raw SQL alone; if fn has ignored an error by which SQLite had
-//     ended the transaction, and gone on; if the transaction stays open; if the row may
-//     be hidden, by row level security, a rule, a view, or an attached file of SQLite, or may be
-//     in a table of the same name in another schema, or in another database of MySQL, which has a
-//     row with that key; if db is one connection, see db.Connection; and if the server cannot
-//     know: a replica, Galera, a group replication with several primaries, and databases that
-//     merely speak the protocol of PostgreSQL or MySQL.
-//
-// If opts says ReadOnly and fn has written nothing, InTx returns the error of the commit.
+// InTx then uses other connections of db to find out, until one second after ctx ends, or for a
+// minute at most without a deadline. On PostgreSQL it asks for the ID of the transaction, which the
+// plugin has read before GORM's first create, update or delete in fn, by one round trip. Where that
+// tells nothing, and on other databases, InTx looks for a row that was created in fn under a key of
+// the plugin, or under one that was set before. If it cannot find out, the error matches
+// [ErrCommitUnknown] and is an [*UnknownError]: also if no such row was created, as with raw SQL
+// alone, and if db is one connection, see db.Connection. If opts says ReadOnly and fn has written
+// nothing, InTx returns the error of the commit.
 //
 // A row counts if it cannot have been there before, as that of an upsert can unless it was
-// inserted under a new key. It must not be in a temporary table, whose name has another meaning on
-// another connection. What fn does through GORM is taken into account: a savepoint to which it
+// inserted under a new key. What fn does through GORM is taken into account: a savepoint to which it
 // rolls back, such as that of a tx.Transaction that fails, and a delete, a new value of a key or
 // raw SQL, after which the rows may be gone. Before the commit, one SELECT a table shows which are
 // there; PostgreSQL is not asked, where the ID tells.
@@ -89,18 +66,15 @@ import (
 //
 // # Errors
 //
-// If fn returns an error that does not make it run again, InTx rolls back and returns that
-// error, joined with one of the rollback. After the tenth run the error says so and wraps the
-// last one. If fn panics, or ends its goroutine as testing's FailNow does, InTx rolls back and
-// the panic continues. If ctx ends, the error matches ctx.Err(). With TranslateError the error of
-// the commit matches what GORM translates it to.
-//
-// InTx returns at most a second after ctx ends, once fn has returned. A statement of fn's own
-// can block for longer, because lib/pq goes on waiting for a server that is silent.
+// If fn returns an error that does not make it run again, InTx rolls back and returns that error,
+// joined with one of the rollback. If fn panics, InTx rolls back and the panic continues. If ctx
+// ends, the error matches ctx.Err(), and InTx returns at most a second later, once fn has returned.
+// With TranslateError the error of the commit matches what GORM translates it to.
 //
 // A transaction cannot begin again inside of another one: a db that is one, such as the tx of fn, or
-// one connection on which a statement has begun one, is [ErrInTransaction]. For a savepoint call tx.Transaction. An InTx inside of fn on the database
-// itself has a transaction of its own, and when it has given up, the outer one does not start over.
+// one connection on which a statement has begun one, is [ErrInTransaction]. For a savepoint call
+// tx.Transaction. An InTx inside of fn on the database itself has a transaction of its own, and when
+// it has given up, the outer one does not start over.
 //
 // Before it begins, InTx also returns the error that db has from before, [ErrNotInstalled],
 // gorm.ErrInvalidDB, and gorm.ErrInvalidValue for a nil fn.

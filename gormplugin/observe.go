@@ -200,7 +200,7 @@ func (c *creation) inserted() types.Snowflake {
 func (c *creation) keyAt(i int) types.Snowflake {
 	key := c.columns[0].get(c.stmt.Context, c.rows.at(i))
 	if !c.columns[0].key.Text() {
-		return types.Snowflake(key.number)
+		return key.number
 	}
 	// Another text, such as one with zeros before it, would not be found.
 	n, err := strconv.ParseInt(key.text, 10, 64)
