@@ -20,7 +20,7 @@ import (
 func (c *creation) resolve(u upsert) error {
 	c.selection = selectionOf(c.stmt, true)
 	sent := c.asSent(u)
-	found, err := readback.Find(sent, &sentRows{creation: c, assigned: c.freshRows()})
+	found, err := readback.Find(sent, &sentRows{creation: c, assigned: c.freshRows(), named: map[string]bool{}})
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,8 @@ func isSQL(v any) bool {
 // sentRows are the rows of an upsert as package readback sees them.
 type sentRows struct {
 	*creation
-	assigned []bool // for each row, whether its key is fresh
+	assigned []bool          // for each row, whether its key is fresh
+	named    map[string]bool // of maps: whether any row names a column
 }
 
 // Len returns the number of rows.
@@ -214,19 +215,35 @@ func (r *sentRows) Key(i int) (key any, fresh bool) {
 // does if the field is zero and the database has a default that GORM does not set.
 func (r *sentRows) Value(i int, column string) (any, readback.Known) {
 	f := r.stmt.Schema.FieldsByDBName[column]
-	if f == nil || !r.writes(column) {
+	if f == nil || !r.writesField(f) {
 		return nil, readback.Nothing
 	}
 	switch v, named, zero := r.value(i, f); {
 	case zero && f.HasDefaultValue && f.DefaultValueInterface == nil:
 		return nil, readback.Nothing
-	case !named:
-		return nil, readback.Unnamed
+	case !named && !r.names(f):
+		return nil, readback.Nothing
 	case isSQL(v):
 		return v, readback.SQL
 	default:
 		return v, readback.Sent
 	}
+}
+
+// writesField reports whether the statement writes a field. Select leaves the times of structs in.
+func (r *sentRows) writesField(f *schema.Field) bool {
+	_, named := r.selected[f.DBName]
+	return r.writes(f.DBName) || !named && r.rows.maps == nil && (f.AutoCreateTime > 0 || f.AutoUpdateTime > 0)
+}
+
+// names reports whether one of the maps names f, so that GORM sends NULL for the others.
+func (r *sentRows) names(f *schema.Field) bool {
+	named, known := r.named[f.DBName]
+	if !known {
+		named = slices.ContainsFunc(r.rows.maps, func(m map[string]any) bool { _, _, ok := mapField(m, f); return ok })
+		r.named[f.DBName] = named
+	}
+	return named
 }
 
 // value returns what row i has for f, and whether the row names f, as every struct does, and has zero.

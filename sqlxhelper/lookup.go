@@ -67,10 +67,10 @@ func (r *sentRows) Key(row int) (key any, fresh bool) {
 	return int64(*r.l.plan.id(r.l.rows[row])), r.l.fresh[row]
 }
 
-// Value returns the argument for a column of the target.
+// Value returns the argument for a column.
 func (r *sentRows) Value(row int, column string) (any, readback.Known) {
-	for i := range r.l.upsert.target {
-		if c := &r.l.upsert.target[i]; c.name == column {
+	for i := range r.l.columns {
+		if c := &r.l.columns[i]; c.name == column {
 			v, err := c.argument(r.l.rows[row])
 			if err != nil {
 				r.at, r.field, r.err = row, c.field, err

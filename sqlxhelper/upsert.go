@@ -11,8 +11,7 @@ import (
 
 // An upsert is a conflict applied to a table.
 type upsert struct {
-	target  []column
-	names   []string // of target
+	names   []string // of the target
 	nothing bool     // DO NOTHING
 }
 
@@ -51,7 +50,7 @@ func (c *conflict) apply(d *traits, t *table) error {
 			return fmt.Errorf("%w: OnConflictUpdate: %q is in the conflict target", ErrArgument, name)
 		}
 	}
-	t.upsert, t.tail = &upsert{target, c.target, c.action == doNothing}, d.conflictText(key, target, update)
+	t.upsert, t.tail = &upsert{c.target, c.action == doNothing}, d.conflictText(key, target, update)
 	return nil
 }
 

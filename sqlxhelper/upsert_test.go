@@ -164,10 +164,10 @@ func TestKeyOfTheCallerIsLookedUpLast(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectExec(text.insert + text.nothing).WillReturnResult(done(0))
 	mock.ExpectQuery(text.byTarget).WillReturnRows(ids([]driver.Value{0, 51}))
-	columns := []string{"index", "column", "collation", "prefix", "type", "condition", "not null", "hidden", "nulls equal", "alone", "tidb"}
+	columns := []string{"index", "column", "collation", "prefix", "type", "condition", "not null", "hidden", "nulls equal", "nulls", "alone", "tidb"}
 	mock.ExpectQuery("SELECT c.relname, …").WithArgs(`"t"`).WillReturnRows(sqlmock.NewRows(columns).
-		AddRow("t_pkey", "id", "", 0, "bigint", "", false, false, false, true, false).
-		AddRow("t_k", "k", "", 0, "numeric(10,2)", "", false, false, false, true, false))
+		AddRow("t_pkey", "id", "", 0, "bigint", "", false, false, false, "id k", true, false).
+		AddRow("t_k", "k", "", 0, "numeric(10,2)", "", false, false, false, "id k", true, false))
 	mock.ExpectQuery(`SELECT 0, 1, CAST("id" AS text) FROM ONLY "t" WHERE "k" = CAST($1 AS numeric(10,2))`).WithArgs("b").WillReturnRows(ids())
 	mock.ExpectQuery(`SELECT 0, 0, CAST("id" AS text) FROM ONLY "t" WHERE "id" IN ($1)`).WithArgs(51).WillReturnRows(ids([]driver.Value{51}))
 	mock.ExpectCommit()

@@ -27,8 +27,8 @@ type database struct {
 
 	// uniques asks the catalog for the columns of the unique keys of a table: index, column,
 	// collation, length of the prefix, type, condition, whether the column is NOT NULL, whether
-	// the key is hidden, whether NULL equals NULL, whether the table stands alone, and whether the
-	// server is TiDB. args returns its parameters.
+	// the key is hidden, whether NULL equals NULL, the quoted names for table.nulls, whether the table
+	// stands alone, and whether the server is TiDB. args returns its parameters.
 	uniques string
 	args    func(t TableName) []any
 	// condition returns the condition of a partial unique key from what uniques returns for it. If
@@ -74,14 +74,16 @@ var sqlite = database{
 	ignoresCase: true,
 	uniques: `SELECT l.name, COALESCE(k.name, ''), '"' || k.coll || '"', 0, COALESCE((SELECT x.type FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid), ''),
 		CASE WHEN l.partial AND ? = 'main' THEN (SELECT m.sql FROM sqlite_master m WHERE m.type = 'index' AND m.name = l.name) ELSE '' END, false,
-		l.partial AND ? <> 'main' OR k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1), false, false, false
+		l.partial AND ? <> 'main' OR k.cid = -2 OR EXISTS (SELECT 1 FROM pragma_table_xinfo(?, ?) x WHERE x.cid = k.cid AND x.hidden > 1), false,
+		COALESCE((SELECT group_concat('"' || replace(x.name, '"', '""') || '"', ' ') FROM pragma_table_xinfo(?, ?) x WHERE x.dflt_value IS NULL AND x.hidden = 0 AND x.pk = 0), ''),
+		false, false
 		FROM pragma_index_list(?, ?) l CROSS JOIN pragma_index_xinfo(l.name, ?) k WHERE l."unique" AND k.key
 		ORDER BY l.seq, k.seqno`,
 	args: func(t TableName) []any {
 		if t.Schema == "" {
 			t.Schema = "main"
 		}
-		return []any{t.Name, t.Schema, t.Schema, t.Schema, t.Name, t.Schema, t.Name, t.Schema, t.Schema}
+		return []any{t.Name, t.Schema, t.Schema, t.Schema, t.Name, t.Schema, t.Name, t.Schema, t.Name, t.Schema, t.Schema}
 	},
 	condition: func(text string) string { // from CREATE UNIQUE INDEX … WHERE …
 		words := Tokens(text)
@@ -142,6 +144,9 @@ var postgreSQL = database{
 			JOIN pg_catalog.pg_namespace n ON n.oid = o.collnamespace WHERE o.oid = k.coll AND k.coll <> a.attcollation), ''),
 		0, COALESCE(format_type(a.atttypid, a.atttypmod), ''), COALESCE(pg_get_expr(i.indpred, i.indrelid), ''), false,
 		a.attname IS NULL OR a.attgenerated <> '' OR i.indisexclusion, COALESCE(to_jsonb(i)->>'indnullsnotdistinct' = 'true', false),
+		COALESCE((SELECT string_agg(quote_ident(n.attname), ' ') FROM pg_catalog.pg_attribute n JOIN pg_catalog.pg_type y ON y.oid = n.atttypid
+			WHERE n.attrelid = t.oid AND n.attnum > 0 AND NOT n.attisdropped AND NOT n.atthasdef AND n.attidentity = '' AND y.typtype <> 'd'
+			AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_trigger g WHERE g.tgrelid = t.oid AND g.tgtype & 7 = 7)), ''),
 		t.relkind <> 'p', false
 		FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
 		CROSS JOIN LATERAL unnest(CAST(i.indkey AS int2[]), CAST(i.indcollation AS oid[])) WITH ORDINALITY AS k (num, coll, place)
@@ -215,7 +220,7 @@ var mySQL = database{
 	// Two views that are joined by the names of their tables are read whole.
 	uniques: `SELECT s.index_name, COALESCE(` + indexedColumn + `, ''),
 		COALESCE(c.collation_name, ''), COALESCE(s.sub_part, 0), c.column_type, '', c.is_nullable = 'NO',
-		` + indexedColumn + ` IS NULL OR COALESCE(c.generation_expression, '') <> '', false, false, VERSION() LIKE '%TiDB%'
+		` + indexedColumn + ` IS NULL OR COALESCE(c.generation_expression, '') <> '', false, '', false, VERSION() LIKE '%TiDB%'
 		FROM information_schema.statistics s CROSS JOIN information_schema.columns c
 		WHERE s.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND s.table_name = ? AND s.non_unique = 0
 		AND c.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND c.table_name = ?

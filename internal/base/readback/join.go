@@ -54,7 +54,7 @@ func (f *finder) joins(i int, keys []Key, tested [][]string) bool {
 			return false
 		}
 		for _, c := range key.Columns {
-			v, known := f.rows.Value(i, c.Name)
+			v, known := f.value(i, c.Name)
 			switch _, ok := converted(v); {
 			case known == Nothing:
 			case f.listed.tidb && strings.Contains(c.typ, "binary"):
@@ -124,7 +124,7 @@ func (l *look) values(head func()) {
 
 // bindField writes what row i sends for a column, or NULL if that is not known.
 func (l *look) bindField(i int, name string) {
-	v, known := l.f.rows.Value(i, name)
+	v, known := l.f.value(i, name)
 	if known == Nothing {
 		l.write("NULL")
 		return

@@ -50,40 +50,36 @@ func (f *finder) covers(key *Key, names []string) bool {
 	})
 }
 
-// keyOf returns the unique key of columns, for all rows, with what is known of the columns.
-func (f *finder) keyOf(names []string) Key {
+// primary returns the primary key, with what is known of its columns.
+func (f *finder) primary() Key {
 	if f.listed != nil {
 		for _, key := range f.listed.keys {
-			if f.covers(&key, names) {
-				key.Name, key.Where = "", nil
+			if key.Where == nil && f.covers(&key, f.Primary) {
 				return key
 			}
 		}
 	}
-	return KeyOf(names...)
+	return KeyOf(f.Primary...)
 }
 
-func (f *finder) primary() Key { return f.keyOf(f.Primary) }
-
-// target returns the target with what the catalog says of it. It is hidden if it does not consist
-// of columns.
-func (f *finder) target() *Key {
+// targets returns the unique keys that the target stands for, as the catalog has them, or a hidden
+// one alone. The columns of a target stand for all unique keys of these columns, and with a
+// condition also for partial ones. A row that met a stored one in a key for which the target does
+// not stand would have been an error.
+func (f *finder) targets() (keys []Key) {
 	if f.Target.Hidden {
-		return f.Target
+		return []Key{*f.Target}
 	}
-	if f.Target.Columns == nil { // a constraint
-		for _, key := range f.listed.keys {
-			if key.Name == f.Target.Name {
-				return &key
-			}
+	names := f.Target.names()
+	for _, key := range f.listed.keys {
+		if names == nil && key.Name == f.Target.Name || names != nil && f.covers(&key, names) && (key.Where == nil || f.Target.Where != nil) {
+			keys = append(keys, key)
 		}
-		return &Key{Hidden: true}
 	}
-	key := f.keyOf(f.Target.names())
-	if f.Target.Where != nil {
-		key.Where = f.Target.Where
+	if len(keys) == 0 {
+		return []Key{{Hidden: true}}
 	}
-	return &key
+	return keys
 }
 
 func (k *Key) names() (names []string) {
@@ -96,6 +92,9 @@ func (k *Key) names() (names []string) {
 // A table is what the catalog says of the table of an upsert.
 type table struct {
 	keys []Key // with the primary key
+	// nulls are the columns that are NULL in a row whose INSERT does not name them: they have no
+	// default, and are neither generated nor set by a trigger.
+	nulls []string
 	// alone reports that an upsert meets only rows of the table itself, and a SELECT would read
 	// the tables that inherit from it as well. The rows of a partitioned table are in its
 	// partitions.
@@ -166,16 +165,16 @@ func (f *finder) catalog() error {
 			t.keys = append(t.keys, key)
 		}
 	}
-	add := func(names []string) (added bool) {
-		if len(names) == 0 || slices.ContainsFunc(t.keys, func(key Key) bool { return key.Where == nil && f.covers(&key, names) }) {
-			return false
-		}
-		t.keys = append([]Key{KeyOf(names...)}, t.keys...)
-		return true
+	lacks := func(names []string, partial bool) bool {
+		return len(names) > 0 && !slices.ContainsFunc(t.keys, func(key Key) bool { return (partial || key.Where == nil) && f.covers(&key, names) })
 	}
-	add(f.Primary) // that of SQLite may be the rowid, which is not an index
-	if f.Target != nil && !slices.ContainsFunc(t.keys, func(key Key) bool { return f.covers(&key, f.Target.names()) }) {
-		listed = !add(f.Target.names()) && listed
+	if lacks(f.Primary, false) { // that of SQLite may be the rowid, which is not an index
+		t.keys = append([]Key{KeyOf(f.Primary...)}, t.keys...)
+	}
+	if f.Target != nil && lacks(f.Target.names(), f.Target.Where != nil) {
+		key := KeyOf(f.Target.names()...)
+		key.Where, listed = f.Target.Where, false
+		t.keys = append([]Key{key}, t.keys...)
 	}
 	f.listed = t
 	if !listed && f.d.describe != nil {
@@ -190,11 +189,18 @@ func (f *finder) readKeys(name TableName, t *table) error {
 	q.write(f.d.uniques)
 	q.Args = f.d.args(name)
 	return f.Query(q, func(found *sql.Rows) error {
-		var index, where string
+		var index, where, nulls string
 		var c Column
 		var notNull, hidden, nullsEqual bool
-		if err := found.Scan(&index, &c.Name, &c.Collate, &c.Prefix, &c.typ, &where, &notNull, &hidden, &nullsEqual, &t.alone, &t.tidb); err != nil {
+		if err := found.Scan(&index, &c.Name, &c.Collate, &c.Prefix, &c.typ, &where, &notNull, &hidden, &nullsEqual, &nulls, &t.alone, &t.tidb); err != nil {
 			return err
+		}
+		if t.nulls == nil {
+			for _, name := range Tokens(nulls) {
+				if name = f.columnNamed(unquote(name)); slices.Contains(f.Names, name) {
+					t.nulls = append(t.nulls, name)
+				}
+			}
 		}
 		c.Name = f.columnNamed(c.Name)
 		if n := len(t.keys); n == 0 || t.keys[n-1].Name != index {

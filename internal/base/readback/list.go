@@ -146,7 +146,7 @@ func (f *finder) byList(rows []int, keys []Key, found foundFunc) (rest []int, er
 
 // sent returns what row i sends for a column, if the column stores it unchanged.
 func (l *list) sent(i int, c *Column) (any, bool) {
-	v, known := l.f.rows.Value(i, c.Name)
+	v, known := l.f.value(i, c.Name)
 	if known != Sent {
 		return nil, false
 	}

@@ -394,7 +394,7 @@ func (l *look) compare(c *Column, key *Key) {
 	value := func() { l.write(valueColumn, strconv.Itoa(2+slices.Index(l.fields, c.Name))) }
 	null := false
 	if l.fields == nil {
-		v, known := l.f.rows.Value(l.row, c.Name)
+		v, known := l.f.value(l.row, c.Name)
 		null = known == Sent && isNull(v)
 		if c.form.Proves() {
 			v, _ = c.form.Value(v)
@@ -465,8 +465,8 @@ func (l *look) within(k int) {
 // canTest reports whether row i has all values that a condition tests.
 func (f *finder) canTest(i int, tested []string) bool {
 	return !slices.ContainsFunc(tested, func(name string) bool {
-		_, known := f.rows.Value(i, name)
-		return known == Nothing || known == Unnamed
+		_, known := f.value(i, name)
+		return known == Nothing
 	})
 }
 

@@ -56,9 +56,8 @@ type Known uint8
 
 // What may be known.
 const (
-	Nothing Known = iota // the database has filled the column, or it is none of the rows'
+	Nothing Known = iota // the INSERT does not name the column
 	Sent                 // the value
-	Unnamed              // a nil value, which may be a default: the row does not name the column
 	SQL                  // an expression
 )
 
@@ -197,7 +196,7 @@ func (f *finder) byTarget(rest []int, all int) (unresolved []int, err error) {
 	if slices.ContainsFunc(f.Updates, func(set Update) bool { return !set.Same && slices.Contains(f.Target.names(), set.Column) }) {
 		return rest, nil // stored rows have another target since
 	}
-	var nulls, ambiguous, incomparable []int
+	var nulls, compared, ambiguous, incomparable []int
 	remaining := rest
 	if f.d.exact != "" && !f.Target.Hidden && f.Target.Columns != nil && len(rest) < manyRows {
 		key := *f.Target
@@ -216,24 +215,23 @@ func (f *finder) byTarget(rest []int, all int) (unresolved []int, err error) {
 		slices.Sort(several)
 		remaining = several
 	}
-	target := f.Target
+	targets := []Key{*f.Target}
 	if len(remaining) > 0 {
 		if err := f.catalog(); err != nil {
 			return nil, err
 		}
-		target = f.target()
+		targets = f.targets()
 	}
-	unmatched := remaining
-	if !target.Hidden {
-		compared := make([]int, 0, len(remaining))
+	unmatched, hidden := remaining, targets[0].Hidden
+	if !hidden {
 		for _, i := range remaining {
-			if f.incomparable(i, target) == nil {
-				compared = append(compared, i)
-			} else {
+			if f.incomparableIn(i, targets) {
 				incomparable = append(incomparable, i)
+			} else {
+				compared = append(compared, i)
 			}
 		}
-		if unmatched, ambiguous, err = f.byUnique(compared, []Key{*target}); err != nil {
+		if unmatched, ambiguous, err = f.byUnique(compared, targets); err != nil {
 			return nil, err
 		}
 	}
@@ -246,7 +244,7 @@ func (f *finder) byTarget(rest []int, all int) (unresolved []int, err error) {
 	unresolved = slices.Concat(unmatched, ambiguous, more, incomparable)
 	// With a hidden target it may have met a row, unless as many rows are stored under their keys
 	// as were inserted.
-	if target.Hidden && f.Inserted != int64(all-len(unresolved)) {
+	if hidden && f.Inserted != int64(all-len(unresolved)) {
 		for _, i := range rest {
 			f.found[i] = Found{}
 		}
@@ -406,8 +404,8 @@ func (f *finder) usable(i int, key *Key) bool {
 	}
 	for n := range key.Columns {
 		c := &key.Columns[n]
-		v, known := f.rows.Value(i, c.Name)
-		if known == Nothing || key.nullsEqual && known == Unnamed || key.exact && known != Sent {
+		v, known := f.value(i, c.Name)
+		if known == Nothing || key.exact && known != Sent {
 			return false
 		}
 		if _, ok := f.compares(v, known, c); !ok {
@@ -438,13 +436,11 @@ func (f *finder) incomparable(i int, key *Key) (why *Found) {
 	}
 	for n := range key.Columns {
 		c := &key.Columns[n]
-		v, known := f.rows.Value(i, c.Name)
+		v, known := f.value(i, c.Name)
 		if known == Nothing {
 			continue
 		}
 		switch v, ok := f.compares(v, known, c); {
-		case key.nullsEqual && known == Unnamed: // it may have a default
-			return &Found{Reason: ReasonExpression, Unique: key.Name}
 		case !ok:
 			why = &Found{Reason: ReasonType, Unique: key.Name, Column: c.Name, Type: c.typ}
 		case v == nil && !key.nullsEqual:
@@ -457,9 +453,19 @@ func (f *finder) incomparable(i int, key *Key) (why *Found) {
 // null reports whether row i has sent NULL for a column of key.
 func (f *finder) null(i int, key *Key) bool {
 	return slices.ContainsFunc(key.Columns, func(c Column) bool {
-		v, known := f.rows.Value(i, c.Name)
-		return known == Unnamed || known == Sent && isNull(v)
+		v, known := f.value(i, c.Name)
+		return known == Sent && isNull(v)
 	})
+}
+
+// value returns what row i has for a column, which is NULL if the INSERT does not name the column
+// and the database does not fill it.
+func (f *finder) value(i int, column string) (any, Known) {
+	v, known := f.rows.Value(i, column)
+	if known == Nothing && f.listed != nil && slices.Contains(f.listed.nulls, column) {
+		return nil, Sent
+	}
+	return v, known
 }
 
 // why returns why row i is not found.
@@ -467,7 +473,7 @@ func (f *finder) why(i int) Found {
 	var keys []Key
 	switch {
 	case f.Target != nil && f.listed != nil:
-		keys = []Key{*f.target()}
+		keys = f.targets()
 	case f.Target != nil:
 		keys = []Key{*f.Target}
 	case f.listed != nil:
