@@ -17,10 +17,8 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
-	"github.com/snowkey/snowkey/internal/proof/cases/keysqlcases"
 	"github.com/snowkey/snowkey/internal/proof/release/markdown"
 	"github.com/snowkey/snowkey/types"
 )
@@ -99,18 +97,6 @@ func (s step) on(kind string) string {
 	return b.String()
 }
 
-// elsewhere are the blocks that tests of other packages run, each by its text, or by the heading
-// and language of its section.
-var elsewhere = map[string]struct{ folder, test string }{
-	keysqlcases.CSV(keysql.MySQL):   {"internal/proof/servers/suites", "TestTheCSVOfThePageKeepsTheKey"}, // a file of the server
-	buildTheCommand:                 {"cmd/snowkey", "TestTheCommandIsBuiltAsThePageSays"},
-	"New rows as they come, go":     {"internal/proof/servers/suites", "TestThePageReadsNewRowsAsTheyCome"},
-	"When was this key made?, go":   {"internal/proof/servers/suites", "TestThePageSelectsByTheKeys"},
-	"The orders of last Monday, go": {"internal/proof/servers/suites", "TestThePageSelectsByTheKeys"},
-	"Pages, go":                     {"internal/proof/servers/suites", "TestThePageSelectsByTheKeys"},
-	"What to watch, go":             {"internal/proof/servers/suites", "TestThePagePublishesWhatToWatch"},
-}
-
 const buildTheCommand = "CGO_ENABLED=0 go build -o snowkey ./cmd/snowkey\n"
 
 // steps returns what a page shows to be run here. What nothing runs is an error.
@@ -144,7 +130,7 @@ func steps(t *testing.T, page string) (all []step) {
 				}
 			}
 			switch {
-			case isRunElsewhere(t, s):
+			case b.RunBy != nil && !slices.Contains(b.RunBy, "TestWhatThePagesShowRuns"): // by another test
 			case b.Language == "sh" || b.Language == "sql":
 				all = append(all, s)
 			case b.Language == "text" && len(all) > 0 && all[len(all)-1].shown == b.Text:
@@ -173,25 +159,6 @@ func steps(t *testing.T, page string) (all []step) {
 		prose = append(prose, line)
 	}
 	return all
-}
-
-func isRunElsewhere(t *testing.T, s step) bool {
-	t.Helper()
-	at, ok := elsewhere[s.text]
-	if !ok {
-		at, ok = elsewhere[s.section+", "+s.language]
-	}
-	if !ok {
-		return false
-	}
-	files, _ := filepath.Glob(filepath.Join("../..", at.folder, "*_test.go"))
-	for _, name := range files {
-		if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), "\nfunc "+at.test+"(t *testing.T) {") {
-			return true
-		}
-	}
-	t.Errorf("%s:%d: %s of %s, which ran this, is no more", s.page, s.line, at.test, at.folder)
-	return true
 }
 
 // A pageShop is a database with orders and leases, as a section of a page finds it.

@@ -3,6 +3,7 @@ package markdown
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,24 +13,35 @@ import (
 //	package main
 //	-->
 type Block struct {
-	Language string // the word after the fence, or after <!--
-	Comment  bool   // readers do not see it
-	Text     string // its lines, each with its end
-	Line     int    // of the page where Text begins; the first line is 1
+	Language string   // the word after the fence, or after <!--
+	Comment  bool     // readers do not see it
+	Text     string   // its lines, each with its end
+	Line     int      // of the page where Text begins; the first line is 1
+	RunBy    []string // the names of the tests that run it
 }
+
+// A page says by a comment which tests run a block, on the line before its fence, or for all
+// blocks behind the comment that have none of their own:
+//
+//	<!-- run by TestOne, TestTwo -->
+const runBy = "<!-- run by "
 
 // Blocks returns the blocks of a page in their order. Fences stand at the beginning of a
 // line. An indented fence, and a block that does not end, is an error.
 func Blocks(page string) ([]Block, error) {
 	var (
-		list []Block
-		open *Block
-		text strings.Builder
-		line int
+		list      []Block
+		open      *Block
+		text      strings.Builder
+		line      int
+		all, next []string // the tests of all blocks from here on, and of the next if it begins here
 	)
 	for content := range strings.Lines(page) {
 		line++
 		trimmed := strings.TrimSpace(content)
+		if next != nil && !strings.HasPrefix(content, "```") {
+			all, next = next, nil
+		}
 		switch {
 		case open != nil && (open.Comment && trimmed == "-->" || !open.Comment && trimmed == "```"):
 			open.Text = text.String()
@@ -39,9 +51,14 @@ func Blocks(page string) ([]Block, error) {
 		case open != nil:
 			text.WriteString(content)
 		case strings.HasPrefix(content, "```"):
-			open = &Block{Language: strings.TrimPrefix(trimmed, "```"), Line: line + 1}
+			open = &Block{Language: strings.TrimPrefix(trimmed, "```"), Line: line + 1, RunBy: all}
+			if next != nil {
+				open.RunBy, next = next, nil
+			}
 		case strings.HasPrefix(trimmed, "```"):
 			return nil, fmt.Errorf("line %d: an indented block: want it at the beginning of the line", line)
+		case strings.HasPrefix(content, runBy):
+			next = strings.Split(strings.TrimSuffix(strings.TrimPrefix(trimmed, runBy), " -->"), ", ")
 		case strings.HasPrefix(content, "<!-- ") && !strings.Contains(content, "-->"):
 			open = &Block{Language: strings.TrimPrefix(trimmed, "<!-- "), Comment: true, Line: line + 1}
 		}
@@ -50,4 +67,22 @@ func Blocks(page string) ([]Block, error) {
 		return nil, fmt.Errorf("line %d: the block of %q does not end", open.Line-1, open.Language)
 	}
 	return list, nil
+}
+
+// BlocksOf returns the blocks of a page that a test runs, and the setting of the page. There are
+// some, or it is an error.
+func BlocksOf(page, test string) (setting string, list []Block, err error) {
+	all, err := Blocks(page)
+	for _, b := range all {
+		switch {
+		case b.Language == "setting":
+			setting = b.Text
+		case slices.Contains(b.RunBy, test):
+			list = append(list, b)
+		}
+	}
+	if err == nil && list == nil {
+		err = fmt.Errorf("the page has no block that is run by %s", test)
+	}
+	return setting, list, err
 }

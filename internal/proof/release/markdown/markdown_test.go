@@ -1,7 +1,7 @@
 package markdown
 
 import (
-	"slices"
+	"reflect"
 	"testing"
 )
 
@@ -14,7 +14,7 @@ func TestBlocksOfAPageAreFoundWithTheirLines(t *testing.T) {
 		{Text: "plain\n", Line: 15},
 		{Language: "sh", Line: 18},
 	}
-	if err != nil || !slices.Equal(got, want) {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Blocks(%q) = %+v, %v; want %+v", page, got, err, want)
 	}
 }
@@ -23,6 +23,20 @@ func TestBlocksThatAreIndentedOrDoNotEndAreErrors(t *testing.T) {
 	for _, page := range []string{"```go\na = 1\n", "- item\n  ```go\n  a = 1\n  ```\n", "<!-- setting\npackage main\n"} {
 		if got, err := Blocks(page); err == nil {
 			t.Errorf("Blocks(%q) = %+v, nil; want an error", page, got)
+		}
+	}
+}
+
+func TestBlocksAreThoseOfTheTestsThatThePageNames(t *testing.T) {
+	page := "<!-- setting\npackage main\n-->\n```sh\na\n```\n<!-- run by TestA -->\n```sh\nb\n```\n```sh\nc\n```\n<!-- run by TestB, TestC -->\n# B\n```sh\nd\n```\n<!-- run by TestA -->\n```sh\ne\n```\n"
+	for test, want := range map[string]string{"TestA": "b\ne\n", "TestB": "d\n", "TestC": "d\n", "Test": ""} {
+		setting, blocks, err := BlocksOf(page, test)
+		got := ""
+		for _, b := range blocks {
+			got += b.Text
+		}
+		if got != want || setting != "package main\n" || (err == nil) != (want != "") {
+			t.Errorf("BlocksOf(%q, %s) = %q, %q, %v; want %q and the setting, or an error if there are none", page, test, setting, got, err, want)
 		}
 	}
 }

@@ -69,6 +69,11 @@ func readDocument(tree, page, text string) (document, error) {
 // add puts a block where it belongs, or checks it. What follows the block is for the
 // output of a program.
 func (d *document) add(tree string, b markdown.Block, following []markdown.Block) error {
+	for _, test := range b.RunBy {
+		if err := checkTest(tree, test); err != nil {
+			return err
+		}
+	}
 	switch b.Language {
 	case "setting":
 		s, err := newSetting(b.Text)
@@ -93,7 +98,10 @@ func (d *document) add(tree string, b markdown.Block, following []markdown.Block
 	case "sh":
 		return checkShell(tree, b.Text)
 	case "sql":
-		return checkSQL(tree, filepath.Base(d.page))
+		if b.RunBy == nil {
+			return errors.New("a block of sql: want a comment <!-- run by TestName --> before it, or for the page")
+		}
+		return nil
 	case "text", "yaml":
 		return nil
 	}
@@ -116,19 +124,15 @@ func checkJSON(text string) error {
 	}
 }
 
-// checkSQL returns an error unless a test, or a suite of internal, reads the page.
-func checkSQL(tree, page string) error {
+// checkTest returns an error unless there is a test of a name.
+func checkTest(tree, test string) error {
 	found := errors.New("found")
 	err := filepath.WalkDir(tree, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(name) != ".go" {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(name, "_test.go") {
 			return err
 		}
-		if !strings.HasSuffix(name, "_test.go") && !strings.Contains(filepath.ToSlash(name), "cases/") {
-			return nil
-		}
 		text, err := os.ReadFile(name)
-		// The end of a string: a path of the page.
-		if err == nil && bytes.Contains(text, []byte(page+`"`)) {
+		if err == nil && bytes.Contains(text, []byte("\nfunc "+test+"(t *testing.T) {")) {
 			return found
 		}
 		return err
@@ -136,7 +140,7 @@ func checkSQL(tree, page string) error {
 	if errors.Is(err, found) {
 		return nil
 	}
-	return errors.Join(err, fmt.Errorf("no test names %q, so nothing runs this SQL", page))
+	return errors.Join(err, fmt.Errorf("there is no %s, which is to run this", test))
 }
 
 // write puts the programs and fragments of a document into folders of a user's module,

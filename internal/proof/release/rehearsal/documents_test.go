@@ -36,27 +36,25 @@ func TestBlocksThatCannotBeCheckedAreErrors(t *testing.T) {
 	for page, want := range map[string]string{
 		"```go\npackage main\n\nfunc main() {}\n```\n":                                               "a.md:2: the program shows no output",
 		"```go\npackage main\n\nfunc main() {}\n```\n\n```go\npackage main\n\nfunc main() {}\n```\n": "a.md:2: the program shows no output",
-		"```go\nx = 1\n```\n":                          "a.md:2: a fragment without a setting",
-		"<!-- setting\npackage main\n\nvar x\n-->\n":   "a.md:2: ",
-		"\n```\nplain\n```\n":                          `a.md:3: a block of ""`,
-		"```rust\nlet x = 1;\n```\n":                   `a.md:2: a block of "rust"`,
-		"```json\n{\"id\": 1,}\n```\n":                 "a.md:2: invalid character",
-		"```json\n{\"id\": \n```\n":                    "a.md:2: unexpected EOF",
-		"```sql\nSELECT 1\n```\n":                      "a.md:2: no test names",
-		"```sh\ngo run ./examples/nothing\n```\n":      "no folder ./examples/nothing",
-		"text\n```go\nx = 1\n":                         "line 2: the block of \"go\" does not end",
-		"```sh\ngo run ./examples/quickstart\n```":     "",
-		"```json\n{\"id\": \"1\"}\n{\"id\": 2}\n```":   "",
-		commented + "```yaml\na: 1\n```\n```text\n```": "",
+		"```go\nx = 1\n```\n":                                                 "a.md:2: a fragment without a setting",
+		"<!-- setting\npackage main\n\nvar x\n-->\n":                          "a.md:2: ",
+		"\n```\nplain\n```\n":                                                 `a.md:3: a block of ""`,
+		"```rust\nlet x = 1;\n```\n":                                          `a.md:2: a block of "rust"`,
+		"```json\n{\"id\": 1,}\n```\n":                                        "a.md:2: invalid character",
+		"```json\n{\"id\": \n```\n":                                           "a.md:2: unexpected EOF",
+		"```sql\nSELECT 1\n```\n":                                             "a.md:2: a block of sql: want a comment",
+		"<!-- run by TestOf -->\n```sql\n```\n":                               "a.md:3: there is no TestOf, which is to run this",
+		"```sh\ngo run ./examples/nothing\n```\n":                             "no folder ./examples/nothing",
+		"text\n```go\nx = 1\n":                                                "line 2: the block of \"go\" does not end",
+		"```sh\ngo run ./examples/quickstart\n```":                            "",
+		"```json\n{\"id\": \"1\"}\n{\"id\": 2}\n```":                          "",
+		commented + "```yaml\na: 1\n```\n```text\n```":                        "",
+		"<!-- run by TestBlocksThatCannotBeCheckedAreErrors -->\n```sql\n```": "",
 	} {
 		_, err := readDocument(tree, page0, page)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("readDocument(%q) = %v; want an error with %q", page, err, want)
 		}
-	}
-	// This page is named by the suite that runs its SQL.
-	if _, err := readDocument(tree, "docs/migrating.md", "```sql\nSELECT 1\n```\n"); err != nil {
-		t.Errorf("readDocument(migrating.md) = %v; want nil", err)
 	}
 }
 

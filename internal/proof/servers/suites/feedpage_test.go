@@ -14,41 +14,9 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/internal/proof/release/markdown"
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 	"github.com/snowkey/snowkey/types"
 )
-
-// feedPage returns the blocks of Go on feeds that docs/reading.md shows, and the setting of the page.
-func feedPage(t *testing.T) (setting string, blocks []string) {
-	t.Helper()
-	page, err := os.ReadFile("../../../../docs/reading.md")
-	must(t, err)
-	all, err := markdown.Blocks(string(page))
-	must(t, err)
-	before, section, found := strings.Cut(string(page), "\n## New rows as they come\n")
-	section, _, ended := strings.Cut(section, "\n## ")
-	if !found || !ended {
-		t.Fatal("docs/reading.md has no section on new rows as they come")
-	}
-	first := strings.Count(before, "\n") + 2
-	last := first + strings.Count(section, "\n")
-	for _, b := range all {
-		switch {
-		case b.Language == "setting":
-			setting = b.Text
-		case b.Line < first || b.Line > last:
-		case b.Language == "go":
-			blocks = append(blocks, b.Text)
-		default:
-			t.Errorf("line %d: a block of %q on feeds; want one that this test runs", b.Line, b.Language)
-		}
-	}
-	if setting == "" || len(blocks) != 2 {
-		t.Fatalf("docs/reading.md has %d blocks of Go on feeds; want 2, and the setting of the page", len(blocks))
-	}
-	return setting, blocks
-}
 
 // startPage builds a program that runs statements of the page's setting, and starts it on a database. It
 // returns what the program prints, line by line. The program ends with the test.
@@ -96,7 +64,7 @@ func pageKeys(t *testing.T, at time.Time, n int) (keys []types.Snowflake) {
 }
 
 func TestThePageReadsNewRowsAsTheyCome(t *testing.T) {
-	setting, blocks := feedPage(t)
+	setting, blocks := onPage(t, "reading.md")
 	dsn, _ := servertest.StartPostgreSQL(t)
 	db := openSqlx(t, "pgx", dsn)
 	execSqlx(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
@@ -157,7 +125,7 @@ func TestThePageReadsNewRowsAsTheyCome(t *testing.T) {
 
 // The statements of the page have the placeholders of SQLite and MySQL.
 func TestThePageReadsWholeRowsUpToTheHorizon(t *testing.T) {
-	setting, blocks := feedPage(t)
+	setting, blocks := onPage(t, "reading.md")
 	file := filepath.Join(t.TempDir(), "orders.db")
 	db := openSqlx(t, "sqlite", file)
 	execSqlx(t, db, "CREATE TABLE orders (id INTEGER PRIMARY KEY, number TEXT NOT NULL)")
@@ -183,7 +151,7 @@ func TestThePageReadsWholeRowsUpToTheHorizon(t *testing.T) {
 		fmt.Println(o.ID, o.Number)
 	}
 	fmt.Println("end")
-`, strings.Fields(want[0])[0], blocks[1]))
+`, strings.Fields(want[0])[0], blocks[0]))
 	for _, line := range []string{want[1], want[2], "end"} { // the first was read, the last is past the horizon
 		if got := next(); got != line {
 			t.Errorf("the page's program prints %q; want %q", got, line)

@@ -22,7 +22,6 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
-	"github.com/snowkey/snowkey/internal/proof/release/markdown"
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -629,17 +628,7 @@ func TestARoleWithoutPrivilegesOnPostgreSQLInsertsByHand(t *testing.T) {
 // The statements of docs/operations.md: rows by hand, and a new beginning under another number
 // after a clock that was a month ahead.
 func TestTheStatementsOnPostgreSQLForRowsByHandRun(t *testing.T) {
-	page, err := os.ReadFile("../../../../docs/operations.md")
-	must(t, err)
-	_, section, _ := strings.Cut(string(page), "\n## Insert a row by hand\n")
-	all, err := markdown.Blocks(section)
-	must(t, err)
-	var blocks []markdown.Block
-	for _, b := range all {
-		if b.Language == "sql" {
-			blocks = append(blocks, b)
-		}
-	}
+	_, blocks := onPage(t, "operations.md")
 	h := openHand(t)
 	run := func(text string) {
 		t.Helper()
@@ -651,12 +640,12 @@ func TestTheStatementsOnPostgreSQLForRowsByHandRun(t *testing.T) {
 	}
 	h.install(core.Default(), 0, 1023, unchanged)
 	h.exec("CREATE TABLE " + h.schema + ".orders (id bigint PRIMARY KEY, number text)")
-	run(blocks[0].Text)
+	run(blocks[0])
 	session := h.conn() // has plans with the old sequence
 	h.step(30 * 24 * time.Hour)
 	far := h.draw(session, 1)[0]
 	h.step(-30 * 24 * time.Hour)
-	run(blocks[1].Text)
+	run(blocks[1])
 	h.install(core.Default(), 0, 1022, unchanged)
 	h.exec("INSERT INTO " + h.schema + ".orders (number) VALUES ('A-18')")
 	id := h.draw(session, 1)[0]

@@ -11,32 +11,15 @@ import (
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
-// goOf returns the setting of a page, and the blocks of Go under some of its headings.
-func goOf(t *testing.T, name string, headings ...string) (setting string, blocks []string) {
+// onPage returns the blocks of a page that the test runs, and the setting of the page.
+func onPage(t *testing.T, name string) (setting string, blocks []string) {
 	t.Helper()
 	page, err := os.ReadFile("../../../../docs/" + name)
 	must(t, err)
-	all, err := markdown.Blocks(string(page))
+	setting, all, err := markdown.BlocksOf(string(page), t.Name())
 	must(t, err)
 	for _, b := range all {
-		if b.Language == "setting" {
-			setting = b.Text
-		}
-	}
-	for _, heading := range headings {
-		_, section, _ := strings.Cut(string(page), "\n## "+heading+"\n")
-		section, _, _ = strings.Cut(section, "\n## ")
-		in, err := markdown.Blocks(section)
-		must(t, err)
-		n := len(blocks)
-		for _, b := range in {
-			if b.Language == "go" {
-				blocks = append(blocks, b.Text)
-			}
-		}
-		if len(blocks) == n || setting == "" {
-			t.Fatalf("%s has no Go under %q, or no setting", name, heading)
-		}
+		blocks = append(blocks, b.Text)
 	}
 	return setting, blocks
 }
@@ -56,7 +39,7 @@ func runGo(t *testing.T, setting, imports, dsn, statements string) string {
 
 // Three orders; the second is of Monday, 4 May 2026.
 func TestThePageSelectsByTheKeys(t *testing.T) {
-	setting, blocks := goOf(t, "reading.md", "When was this key made?", "The orders of last Monday", "Pages")
+	setting, blocks := onPage(t, "reading.md")
 	dsn, _ := servertest.StartPostgreSQL(t)
 	orders := openSqlx(t, "pgx", dsn)
 	execSqlx(t, orders, "CREATE TABLE orders (id BIGINT PRIMARY KEY, number TEXT)")
@@ -95,7 +78,7 @@ func TestThePageSelectsByTheKeys(t *testing.T) {
 }
 
 func TestThePagePublishesWhatToWatch(t *testing.T) {
-	setting, blocks := goOf(t, "logs.md", "What to watch")
+	setting, blocks := onPage(t, "logs.md")
 	dsn, _ := servertest.StartPostgreSQL(t)
 	statements := `
 	db, err := sql.Open("pgx", os.Args[1])

@@ -3,7 +3,6 @@ package servers
 import (
 	"database/sql"
 	"log/slog"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,42 +10,8 @@ import (
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
-	"github.com/snowkey/snowkey/internal/proof/release/markdown"
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
-
-// A segmentsPage is the SQL of docs/segments.md.
-type segmentsPage struct {
-	endSequence, noSerial string // PostgreSQL
-	odd, noCounter        string // MySQL
-	leaf                  string // MySQL
-}
-
-func readSegmentsPage(t *testing.T) (p segmentsPage) {
-	t.Helper()
-	page, err := os.ReadFile("../../../../docs/segments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := markdown.Blocks(string(page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts := []*string{&p.endSequence, &p.noSerial, &p.odd, &p.noCounter, &p.leaf}
-	n := 0
-	for _, b := range blocks {
-		if b.Language == "sql" {
-			if n < len(texts) {
-				*texts[n] = strings.TrimSpace(b.Text)
-			}
-			n++
-		}
-	}
-	if n != len(texts) {
-		t.Fatalf("the page has %d blocks of SQL; want %d", n, len(texts))
-	}
-	return p
-}
 
 // ordersRow returns a store with a row for the orders.
 func (g leaseTarget) ordersRow(t *testing.T, db *sql.DB, row segment.Row) *sqlsegment.Store {
@@ -60,8 +25,9 @@ func (g leaseTarget) ordersRow(t *testing.T, db *sql.DB, row segment.Row) *sqlse
 
 func TestThePageAboutSegmentsHasTheStatementsOfLeaf(t *testing.T) {
 	g := leaseMySQL(t, servertest.MariaDB(t), func(*mysql.Config) {})
-	if page, want := readSegmentsPage(t), strings.Join(leaseTarget{dialect: g.dialect}.segments(t, g.open(t), "leaf_alloc").AlterLeaf(), ";\n")+";"; page.leaf != want {
-		t.Errorf("the page shows %s; want %s", page.leaf, want)
+	_, blocks := onPage(t, "segments.md")
+	if want := strings.Join(leaseTarget{dialect: g.dialect}.segments(t, g.open(t), "leaf_alloc").AlterLeaf(), ";\n") + ";\n"; blocks[0] != want {
+		t.Errorf("the page shows %s; want %s", blocks[0], want)
 	}
 }
 
@@ -105,14 +71,15 @@ func newOrders(t *testing.T, g leaseTarget, db *sql.DB, s *sqlsegment.Store, mor
 }
 
 func TestASequenceWithAnEndRunsBesideSegments(t *testing.T) {
-	page := readSegmentsPage(t)
+	_, blocks := onPage(t, "segments.md")
+	endSequence, noSerial := blocks[0], blocks[1]
 	g := leasePostgres(t, pgxConnector)
 	db := g.open(t)
 	g.exec(t, "CREATE TABLE orders (id BIGSERIAL PRIMARY KEY, number TEXT)")
 	const more = "INSERT INTO orders (number) VALUES ('old')"
 	g.exec(t, more)
 	s := g.ordersRow(t, db, segment.Row{Next: 1, Stride: 1})
-	g.exec(t, page.endSequence)
+	g.exec(t, endSequence)
 	_, err := s.Raise(t.Context(), "orders", 2000001)
 	must(t, err)
 	orders := newOrders(t, g, db, s, more, "INSERT INTO orders VALUES ($1, 'new')")
@@ -123,20 +90,22 @@ func TestASequenceWithAnEndRunsBesideSegments(t *testing.T) {
 	if _, err := g.admin.Exec(more); err == nil || !strings.Contains(err.Error(), "reached maximum value") {
 		t.Errorf("an insert by the old program after the end = %v; want that the sequence is at its end", err)
 	}
-	g.exec(t, page.noSerial)
+	g.exec(t, noSerial)
 	if _, err := g.admin.Exec(more); err == nil || !strings.Contains(err.Error(), "null value") {
 		t.Errorf("an insert by the old program without a default = %v; want that there is no value", err)
 	}
 }
 
 func TestACounterOfOddNumbersRunsBesideSegments(t *testing.T) {
-	page := readSegmentsPage(t)
+	_, blocks := onPage(t, "segments.md")
 	for name, server := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
-		t.Run(name, func(t *testing.T) { oddBesideSegments(t, page, leaseMySQL(t, server(t), func(*mysql.Config) {})) })
+		t.Run(name, func(t *testing.T) {
+			oddBesideSegments(t, blocks[0], blocks[1], leaseMySQL(t, server(t), func(*mysql.Config) {}))
+		})
 	}
 }
 
-func oddBesideSegments(t *testing.T, page segmentsPage, g leaseTarget) {
+func oddBesideSegments(t *testing.T, odd, noCounter string, g leaseTarget) {
 	db := g.open(t)
 	g.exec(t, "CREATE TABLE orders (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, number TEXT)")
 	const more = "INSERT INTO orders (number) VALUES ('old')"
@@ -149,11 +118,11 @@ func oddBesideSegments(t *testing.T, page segmentsPage, g leaseTarget) {
 	}
 	orders := newOrders(t, g, db, s, more, "INSERT INTO orders VALUES (?, 'new')")
 	// The server has other users.
-	_, err := orders.old.ExecContext(t.Context(), strings.ReplaceAll(page.odd, "GLOBAL", "SESSION"))
+	_, err := orders.old.ExecContext(t.Context(), strings.ReplaceAll(odd, "GLOBAL", "SESSION"))
 	must(t, err)
 	orders.run()
 
-	g.exec(t, page.noCounter)
+	g.exec(t, noCounter)
 	if _, err := orders.old.ExecContext(t.Context(), more); err == nil {
 		t.Error("an insert by the old program without AUTO_INCREMENT = nil; want an error")
 	}
