@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"io"
+	"reflect"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -40,8 +41,11 @@ type copying struct {
 // take encodes the first row. How many of the others can go by COPY is known when they are sent.
 func (c *copying) take(first int) (int, error) {
 	c.most = min(copyRows, len(c.load.rows)-first)
-	c.reader = &copyReader{encoders: c.encoders, in: c.in, load: c.load, first: first, most: c.most}
-	c.reader.fill(1)
+	c.reader = &copyReader{encoders: c.encoders, in: c.in, rows: c.load.rows[first : first+c.most]}
+	if c.in == pgtext.Binary {
+		c.reader.buf = []byte(binaryHeader)
+	}
+	c.reader.fill(len(c.reader.buf) + 1)
 	return c.reader.done, nil
 }
 
@@ -75,15 +79,11 @@ func (c *copying) check(ctx context.Context, s session, err error) error {
 type copyReader struct {
 	encoders []encoder
 	in       pgtext.Format
-	load     *load
-	first    int    // the first row
-	most     int    // how many rows there are
-	done     int    // rows encoded so far
-	buf      []byte // unread from off on
+	rows     []reflect.Value // cut short at one that it cannot carry
+	done     int             // rows encoded so far
+	buf      []byte          // unread from off on
 	off      int
-	stopped  bool // at a row that has to go by another way
-	framed   bool // buf has, or had, the header
-	closed   bool // and the trailer
+	closed   bool // buf has, or had, the trailer
 }
 
 // Read implements io.Reader.
@@ -107,28 +107,21 @@ func (r *copyReader) fill(n int) {
 	}
 	r.buf = r.buf[:copy(r.buf, r.buf[r.off:])]
 	r.off = 0
-	if !r.framed {
-		r.framed = true
-		if r.in == pgtext.Binary {
-			r.buf = append(r.buf, binaryHeader...)
-			n += len(binaryHeader)
-		}
-	}
-	for len(r.buf) < n && r.done < r.most && !r.stopped {
-		if !r.row(r.first + r.done) {
-			r.stopped = true
+	for len(r.buf) < n && r.done < len(r.rows) {
+		if !r.append(r.rows[r.done]) {
+			r.rows = r.rows[:r.done]
 			break
 		}
 		r.done++
 	}
-	if r.in == pgtext.Binary && !r.closed && (r.stopped || r.done == r.most) {
+	if r.in == pgtext.Binary && !r.closed && r.done == len(r.rows) {
 		r.closed = true
 		r.buf = append(r.buf, 0xff, 0xff)
 	}
 }
 
-// row appends a row, or nothing.
-func (r *copyReader) row(row int) bool {
+// append appends a row, or nothing.
+func (r *copyReader) append(row reflect.Value) bool {
 	b := r.buf
 	if r.in == pgtext.Binary {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(r.encoders)))
@@ -138,7 +131,7 @@ func (r *copyReader) row(row int) bool {
 			b = append(b, '\t')
 		}
 		var fits bool
-		if b, fits = r.encoders[i].append(b, r.load.rows[row]); !fits {
+		if b, fits = r.encoders[i].append(b, row); !fits {
 			return false
 		}
 	}
