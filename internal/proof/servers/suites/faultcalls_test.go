@@ -435,13 +435,16 @@ var faultSeries = serial.Series{Name: "faults", Digits: 6}
 
 // config names the table in full for the pool that creates it. The others find it, with faults too.
 func (g *faultGroup) config(db *sqlx.DB, table string) sqlstore.Config {
-	if db != g.around {
-		table = ""
-	} else {
+	table = g.table(table)
+	if db == g.around {
 		table = g.schema + "." + table
 	}
 	return sqlstore.Config{Dialect: g.target.dialect, Table: table, Logger: quiet}
 }
+
+// table returns the name of a table that no other group has: a search for it by name is answered by a row
+// for each schema that has one, and a cell has to meet the messages that were recorded.
+func (g *faultGroup) table(name string) string { return g.schema + "_" + name }
 
 func (g *faultGroup) counters(db *sqlx.DB) (*sqlserial.Store, error) {
 	return sqlserial.New(db.DB, g.config(db, sqlserial.DefaultTable))
@@ -637,7 +640,7 @@ func giveBack(ctx context.Context, g *faultGroup, _ int64) (*faultRun, error) {
 		do:   give,
 		judge: func(ctx context.Context, outcome error) error {
 			var after int64
-			err := g.around.GetContext(ctx, &after, "SELECT max_id FROM "+sqlsegment.DefaultTable)
+			err := g.around.GetContext(ctx, &after, "SELECT max_id FROM "+g.table(sqlsegment.DefaultTable))
 			if err == nil && after != half+1 && (outcome == nil || after != r.Last+1) {
 				err = fmt.Errorf("max_id = %d; want %d, or %d after an error", after, half+1, r.Last+1)
 			}
