@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gorm.io/gorm"
@@ -308,14 +307,7 @@ func (g *graph) refuse(c *placement.Conflict) error {
 		whose = "its parent " + g.path(g.rows[c.Parent])
 	}
 	r := g.rows[c.Row]
-	return fmt.Errorf("%w: %s is on %s by %s, and on %s by %s", ErrShard, g.path(r), spotName(c.At), r.model.plan.shard.field.Name, spotName(c.Other), whose)
-}
-
-func spotName(s placement.Spot) string {
-	if s.Of >= 0 {
-		return "one that is still to be chosen"
-	}
-	return "shard " + strconv.FormatInt(s.Shard, 10)
+	return fmt.Errorf("%w: %s is on %s by %s, and on %s by %s", ErrShard, g.path(r), c.At, r.model.plan.shard.field.Name, c.Other, whose)
 }
 
 // A scope is what a statement leaves in its context for the statements that save associations.

@@ -167,21 +167,19 @@ func (h *Helper) InsertMany(ctx context.Context, db DB, table string, rows any) 
 // # Shards
 //
 // If the keys of the [Source] name a shard, as those of a core.Generator with Layout.ShardBits
-// do, a graph is on the shard of its root. A row that gets a key takes its shard from the first
-// of these that there is, and a row whose key is set keeps it:
+// do, a row without a key gets one on the shard of the first of these that there is:
 //
-//  1. the key in its field with the tag snowkey:"shard", such as a customer's, unless that is NULL
+//  1. the key in its field with the tag snowkey:"shard", such as a customer's, unless that is
+//     NULL, or the row whose key the call is going to set there
 //  2. its parent
 //  3. the row from which a belongs_to field first leads to it
 //  4. ctx, by core.OnShard; without a wish in ctx, roots are spread evenly
 //
-// The tagged field may be a foreign key that the call sets, and then the row to which it refers
-// counts. Rows that follow each other in a circle, as an order and its new customer do by 1 and 3,
-// are on one shard: that of a parent of one of them, or else that which 3 and 4 say for the row
-// that was reached first. After an upsert, children follow the stored row.
-//
-// A tag that contradicts the parent or, for a root, ctx is an error that matches [ErrShard], as
-// is a zero key in the field. The rows of all other calls are roots.
+// Rows that follow each other in a circle, as an order and its new customer do by 1 and 3, are
+// on one shard: that of a parent of one of them, or else of what the first of them follows. After
+// an upsert, children follow the stored row. A tag that contradicts the parent or, for a root,
+// ctx is an error that matches [ErrShard], as is a zero key in the field. The rows of all other
+// calls are roots.
 //
 // # Errors
 //

@@ -146,14 +146,7 @@ func (s *shards) refuse(conflict *placement.Conflict) error {
 	if id, _ := c.key.Key(c.in(s.structs[row])); s.leads[row].Shard != placement.None {
 		key = id.String() + ","
 	}
-	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", c.field, key, spotName(conflict.At), of, spotName(conflict.Other))
-}
-
-func spotName(s placement.Spot) string {
-	if s.Of >= 0 {
-		return "one that the source chooses"
-	}
-	return fmt.Sprint("shard ", s.Shard)
+	return refuse(s.path(row), ErrShard, "%s is %s on %s, and %s %s", c.field, key, conflict.At, of, conflict.Other)
 }
 
 // follow puts the keys of rows that are not sent yet on the shards of the rows that they follow,

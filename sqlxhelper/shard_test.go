@@ -339,7 +339,7 @@ func TestATagIsRefusedBelowARowThatGoesAnywhere(t *testing.T) {
 			db, _ := newMock(t) // which expects no statement
 			h := sqlxhelper.New(coretest.NewGenerator(coretest.Config{Layout: onShards()}), sqlxhelper.WithDialect(sqlxhelper.PostgreSQL))
 			err := h.InsertGraph(ctx, db, "batches", &shBatch{Orders: []shOrder{order}})
-			if !errors.Is(err, sqlxhelper.ErrShard) || !strings.Contains(err.Error(), "the parent that holds it is on one that the source chooses") {
+			if !errors.Is(err, sqlxhelper.ErrShard) || !strings.Contains(err.Error(), "the parent that holds it is on one that is still to be chosen") {
 				t.Errorf("%s on shard %d: InsertGraph() = %v; want ErrShard that says the parent may be anywhere", name, shard, err)
 			}
 		}

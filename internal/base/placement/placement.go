@@ -42,7 +42,10 @@
 // could be stored.
 package placement
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // None is no shard.
 const None = -1
@@ -64,6 +67,14 @@ func At(shard int64) Row { return Row{Shard: shard, Target: -1, Parent: -1, From
 type Spot struct {
 	Shard int64 // or None, if it is still to be chosen
 	Of    int   // the row for which it is chosen then, or -1
+}
+
+// String returns what errors call s.
+func (s Spot) String() string {
+	if s.Of >= 0 {
+		return "one that is still to be chosen"
+	}
+	return "shard " + strconv.FormatInt(s.Shard, 10)
 }
 
 // Resolve returns the spots of rows. It takes time and memory in proportion to their number, and
