@@ -128,7 +128,7 @@ func TestMoveThatStopsAnywhereGoesOn(t *testing.T) {
 		errStop := errors.New("stopped")
 		stops := 0
 		for err := errStop; err != nil; stops++ {
-			left := 1 + rng.IntN(40)
+			left := 1 + rng.IntN(100)
 			m.stop = func() error {
 				if left--; left < 0 {
 					return errStop
