@@ -156,17 +156,17 @@ func (in *installation) note(c *creation, r *outcome.Record) {
 		return
 	}
 	table := readback.TableNameOf(c.table())
-	place := outcome.KeyColumn{Dialect: in.traits.Dialect, Table: table.Name, Column: c.columns[0].field.DBName, Text: c.columns[0].key.Text()}
+	column := outcome.KeyColumn{Dialect: in.traits.Dialect, Table: table.Name, Column: c.columns[0].field.DBName, Text: c.columns[0].key.Text()}
 	// These names are written in quotes.
-	for _, name := range []string{table.Schema, table.Name, place.Column} {
+	for _, name := range []string{table.Schema, table.Name, column.Column} {
 		if strings.ContainsAny(name, "\"`.") {
 			return
 		}
 	}
 	if table.Schema != "" {
-		place.Table = table.Schema + "." + table.Name
+		column.Table = table.Schema + "." + table.Name
 	}
-	r.Add(place, c.inserted())
+	r.Add(column, c.inserted())
 }
 
 // inserted returns the key of a row that was not stored before the statement, or 0. The key of an
@@ -198,14 +198,14 @@ func (c *creation) inserted() types.Snowflake {
 
 // keyAt returns the key of row i, or 0 if its field does not hold one.
 func (c *creation) keyAt(i int) types.Snowflake {
-	key := c.columns[0].get(c.stmt.Context, c.rows.at(i))
-	if !c.columns[0].key.Text() {
-		return key.number
+	key := &c.columns[0]
+	switch v := key.get(c.stmt.Context, c.rows.at(i)).value(key.key).(type) {
+	case int64:
+		return types.Snowflake(v)
+	case string: // another form, such as one with zeros before it, would not be found
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil && strconv.FormatInt(n, 10) == v {
+			return types.Snowflake(n)
+		}
 	}
-	// Another text, such as one with zeros before it, would not be found.
-	n, err := strconv.ParseInt(key.text, 10, 64)
-	if err != nil || strconv.FormatInt(n, 10) != key.text {
-		return 0
-	}
-	return types.Snowflake(n)
+	return 0
 }
