@@ -9,6 +9,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
@@ -148,6 +149,9 @@ func transactionsOf(db *gorm.DB) *outcome.Database {
 				}
 			}
 			tx := db.WithContext(ctx).Begin(opts)
+			if one && dialect.InTransaction(tx.Error) { // as SQLite says it, which was not asked
+				return nil, ErrInTransaction
+			}
 			if tx.Error != nil {
 				return nil, tx.Error
 			}
