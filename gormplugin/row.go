@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -262,12 +263,17 @@ func (c *column) cell(v any) cell {
 	return cell{}
 }
 
-// scan returns what was read from the column. A number that the field cannot hold is an error.
+// scan returns what was read from the column. A number that the field cannot hold is an error. A
+// text in another form is none: MySQL finds '01010' among the keys from 1001 to 1025, in a row that
+// no row of the statement has met.
 func (c *column) scan(stored any) (cell, error) {
 	if c.key.Text() {
 		return c.cell(stored), nil
 	}
 	id, null, err := c.key.Scan(stored)
+	if errors.Is(err, types.ErrSyntax) {
+		return c.cell(stored), nil
+	}
 	return cell{number: id, present: !null}, err
 }
 
