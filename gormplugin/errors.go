@@ -78,7 +78,7 @@ func (e *ModelError) Unwrap() error { return e.is }
 // associations, whose count callers do not see, and for statements that return rows anyway.
 //
 // After other upserts, SELECTs on the same connection look for the rows that RowsAffected and the
-// target leave in doubt: usually one of the catalog, and one per unique key and 900 to 10,000 rows.
+// target leave in doubt: usually one of the catalog, and one per unique key and 128 to 10,000 rows.
 // On MySQL and MariaDB they lock the rows, as the insert has done. A stored row is found by what its
 // column stores of the value, such as a time without its last digits. The plugin never guesses: a
 // row that matches none of the stored rows with certainty, for one of the reasons of [Reason], is

@@ -31,8 +31,6 @@ type Form struct {
 	// first "#" characters, for a unique key on that many. It is empty if rows cannot be found
 	// in this way.
 	Prefix string
-	// Joins reports that MySQL uses the index of the column for a join.
-	Joins bool
 	// Whole reports that the column is one of MySQL's integer types.
 	Whole bool
 	// NotNull reports that the column is NOT NULL. MySQL may store another value instead.
@@ -132,43 +130,43 @@ func mysqlForm(typ, collation string) Form {
 	switch base {
 	case "tinyint", "smallint", "mediumint", "int", "bigint":
 		if unsigned {
-			return Form{SQL: "CAST(? AS UNSIGNED)", Joins: true, Whole: true, takes: between(0, math.MaxUint64>>(64-unsignedBits[base]))}
+			return Form{SQL: "CAST(? AS UNSIGNED)", Whole: true, takes: between(0, math.MaxUint64>>(64-unsignedBits[base]))}
 		}
 		most := uint64(math.MaxInt64) >> (64 - unsignedBits[base])
-		return Form{SQL: "CAST(? AS SIGNED)", Joins: true, Whole: true, takes: between(-int64(most)-1, most)}
+		return Form{SQL: "CAST(? AS SIGNED)", Whole: true, takes: between(-int64(most)-1, most)}
 	case "year":
 		return Form{SQL: "CAST(? AS SIGNED)", takes: between(1901, 2155)} // 21 is 2021, and "0" is 2000
 	case "bit":
 		return Form{SQL: "CAST(? AS UNSIGNED)", takes: bits(precision)}
 	case "decimal":
-		return Form{SQL: fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", precision, scale), Joins: true, takes: decimal(unsigned)}
+		return Form{SQL: fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", precision, scale), takes: decimal(unsigned)}
 	case "float", "double":
 		if parts {
 			break // FLOAT(7,3)
 		}
-		return Form{SQL: "(? + 0e0)", Joins: true, takes: float(base == "float", unsigned)}
+		return Form{SQL: "(? + 0e0)", takes: float(base == "float", unsigned)}
 	case "date": // a single cast would truncate the time before it rounds the seconds
-		return Form{SQL: "CAST(CAST(CAST(? AS CHAR) AS DATETIME) AS DATE)", Joins: true, takes: instant(1000, 9999)}
+		return Form{SQL: "CAST(CAST(CAST(? AS CHAR) AS DATETIME) AS DATE)", takes: instant(1000, 9999)}
 	case "datetime", "timestamp":
 		first, last := 1000, 9999
 		if base == "timestamp" {
 			first, last = 1971, 2037
 		}
-		return Form{SQL: fmt.Sprintf("CAST(CAST(? AS CHAR) AS DATETIME(%d))", precision), Joins: true, takes: instant(first, last)}
+		return Form{SQL: fmt.Sprintf("CAST(CAST(? AS CHAR) AS DATETIME(%d))", precision), takes: instant(first, last)}
 	case "time": // without the inner cast, a prepared statement takes 10:00:00 for the year 2010
-		return Form{SQL: fmt.Sprintf("CAST(CAST(? AS CHAR) AS TIME(%d))", precision), Joins: true, takes: duration}
+		return Form{SQL: fmt.Sprintf("CAST(CAST(? AS CHAR) AS TIME(%d))", precision), takes: duration}
 	case "enum":
 		return Form{SQL: texts + collate, takes: member(typ)}
 	case "char":
-		return Form{SQL: "RTRIM(LEFT(" + texts + ", " + length + "))" + collate, Prefix: prefixOf(collation), Joins: true, takes: text(charset, precision)}
+		return Form{SQL: "RTRIM(LEFT(" + texts + ", " + length + "))" + collate, Prefix: prefixOf(collation), takes: text(charset, precision)}
 	case "varchar": // INSERT IGNORE truncates what is too long
-		return Form{SQL: "LEFT(" + texts + ", " + length + ")" + collate, Prefix: prefixOf(collation), Joins: true, takes: text(charset, precision)}
+		return Form{SQL: "LEFT(" + texts + ", " + length + ")" + collate, Prefix: prefixOf(collation), takes: text(charset, precision)}
 	case "text", "mediumtext", "longtext":
 		return Form{SQL: texts + collate, Prefix: prefixOf(collation), takes: text(charset, maxDigits)}
 	case "binary":
-		return Form{SQL: "CAST(? AS BINARY(" + length + "))", Prefix: likePrefix, Joins: true, takes: octets}
+		return Form{SQL: "CAST(? AS BINARY(" + length + "))", Prefix: likePrefix, takes: octets}
 	case "varbinary":
-		return Form{SQL: "LEFT(CAST(? AS BINARY), " + length + ")", Prefix: likePrefix, Joins: true, takes: octets}
+		return Form{SQL: "LEFT(CAST(? AS BINARY), " + length + ")", Prefix: likePrefix, takes: octets}
 	case "blob", "mediumblob", "longblob":
 		return Form{SQL: "CAST(? AS BINARY)", Prefix: likePrefix, takes: octets}
 	}

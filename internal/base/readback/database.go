@@ -40,16 +40,14 @@ type database struct {
 	// hides asks whether row level security is active. "": there is none.
 	hides string
 
-	// joined writes the tables of a join of rows with the table. If nil, rows are not joined.
-	joined func(l *look)
 	// stores says which values a column stores unchanged, so that they can be listed. If nil, it
 	// stores none so.
 	stores func(c *Column) verbatim
 	// sends reports whether the driver sends v as database/sql would. If nil, it does.
 	sends func(v any) bool
 	// listSize is how many values a list has, and listed writes the tables and the condition of
-	// the query for them. With listPlaces the query returns the place of each value that it finds
-	// a row for.
+	// the query for them, which are those of one row after another. With listPlaces the query returns
+	// the place of each row that it finds a stored one for.
 	listSize   int
 	listed     func(l *list, values []any)
 	listPlaces bool
@@ -91,7 +89,6 @@ var sqlite = database{
 		return strings.Join(words[where+1:], "")
 	},
 	// The types of SQLite convert values, but in a comparison as in an insert.
-	joined:     func(l *look) { l.values(nil) },
 	stores:     func(*Column) verbatim { return verbatimText | verbatimNumbers },
 	listSize:   valuesPerArray,
 	listed:     sqliteList,
@@ -99,22 +96,42 @@ var sqlite = database{
 }
 
 // sqliteList joins the values, sent as JSON, so that SQLite compares them by the rules of the
-// column and the texts need not come back.
+// columns and the texts need not come back.
 func sqliteList(l *list, values []any) {
-	// The plus takes value's affinity away, with which a number would equal no text. SQLite keeps
-	// to the order of a CROSS JOIN.
-	l.write(" FROM (SELECT key AS ", placeColumn, ", +value AS ", valueColumn, " FROM json_each(")
-	l.bind(jsonArray(values))
+	listed := l.keys[0].Columns
+	// An operator and a function take value's affinity away, with which a number would equal no text.
+	// SQLite keeps to the order of a CROSS JOIN.
+	l.write(" FROM (SELECT key AS ", placeColumn)
+	if len(listed) == 1 {
+		l.write(", +value AS ", valueColumn, "0")
+	} else {
+		for n := range listed {
+			number := strconv.Itoa(n)
+			l.write(", json_extract(value, '$[", number, "]') AS ", valueColumn, number)
+		}
+	}
+	l.write(" FROM json_each(")
+	l.bind(jsonArray(values, len(listed)))
 	l.write(")) AS ", valuesName, " CROSS JOIN ", l.f.Table, " WHERE ")
-	l.comparedColumn()
-	l.write(" = ", valueColumn)
+	for n := range listed {
+		if n > 0 {
+			l.write(" AND ")
+		}
+		l.compared(&listed[n])
+		l.write(" = ", valueColumn, strconv.Itoa(n))
+	}
 }
 
-// jsonArray returns texts and integers as a JSON array.
-func jsonArray(values []any) string {
-	b := make([]byte, 0, 32*len(values))
+// jsonArray returns texts and integers as a JSON array, or as one of arrays of width values.
+func jsonArray(values []any, width int) string {
+	b := append(make([]byte, 0, 32*len(values)), '[')
 	for n, v := range values {
-		b = append(b, "[,"[min(n, 1)])
+		if n > 0 {
+			b = append(b, ',')
+		}
+		if width > 1 && n%width == 0 {
+			b = append(b, '[')
+		}
 		switch v := v.(type) {
 		case int64:
 			b = strconv.AppendInt(b, v, 10)
@@ -125,6 +142,9 @@ func jsonArray(values []any) string {
 			} else { // as nearly all are
 				b = append(append(append(b, '"'), v...), '"')
 			}
+		}
+		if width > 1 && n%width == width-1 {
+			b = append(b, ']')
 		}
 	}
 	return string(append(b, ']'))
@@ -159,17 +179,6 @@ var postgreSQL = database{
 		q.write("SELECT attname, format_type(atttypid, atttypmod), NULL, '' FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0")
 		q.Args = []any{t.Quoted}
 	},
-	joined: func(l *look) {
-		// A first row, which is filtered out again, gives the columns the types of the table. A
-		// parameter takes the type of the column above it, and is bound as in the insert.
-		l.values(func() {
-			l.write("(-1")
-			for _, name := range l.fields {
-				l.write(", (SELECT ", l.f.Quote(name), " FROM ", l.f.Table, " WHERE 1 = 0)")
-			}
-			l.write("), ")
-		})
-	},
 	stores: func(c *Column) verbatim {
 		switch base, _, _ := strings.Cut(c.typ, "("); {
 		case strings.HasSuffix(c.typ, "[]"):
@@ -190,23 +199,29 @@ var postgreSQL = database{
 	listed:   postgresList,
 }
 
-// postgresList sends the values as one array. It is read by a subquery, because a plan that PostgreSQL
-// has kept from when the table was small may read the whole table, and would compare each row of it with
-// each value of "= ANY": seconds for 10,000 values, until the next ANALYZE.
+// postgresList sends the values as an array of each column. They are read by a subquery, because a
+// plan that PostgreSQL has kept from when the table was small may read the whole table, and would
+// compare each row of it with each value of "= ANY": seconds for 10,000 values, until the next ANALYZE.
 func postgresList(l *list, values []any) {
 	l.write(" FROM ", l.f.only(), l.f.Table, " WHERE ")
-	l.comparedColumn()
-	array, typ, name := []byte(nil), pgtext.Text, "text"
-	if _, number := values[0].(int64); number {
-		typ, name = pgtext.Int8, "bigint"
+	l.comparedColumns()
+	l.write(" IN (SELECT ")
+	width := len(l.keys[0].Columns)
+	for column := range width {
+		typ, name := pgtext.Text, "text"
+		if _, number := values[column].(int64); number {
+			typ, name = pgtext.Int8, "bigint"
+		}
+		var array []byte
+		for n := column; n < len(values); n += width {
+			array, _ = typ.AppendValue(append(array, ','), values[n], pgtext.Array)
+		}
+		array[0] = '{'
+		l.write([...]string{"", ", "}[min(column, 1)], "unnest(CAST(")
+		l.bind(string(append(array, '}')))
+		l.write(" AS ", name, "[]))")
 	}
-	for _, v := range values {
-		array, _ = typ.AppendValue(append(array, ','), v, pgtext.Array)
-	}
-	array[0] = '{'
-	l.write(" IN (SELECT unnest(CAST(")
-	l.bind(string(append(array, '}')))
-	l.write(" AS ", name, "[])))")
+	l.write(")")
 }
 
 // indexedColumn is NULL if an index is on an expression, for which TiDB writes the text NULL.
@@ -228,7 +243,6 @@ var mySQL = database{
 		ORDER BY s.index_name, s.seq_in_index`,
 	args:     func(t TableName) []any { return []any{t.Schema, t.Name, t.Schema, t.Name} },
 	describe: func(q *Text, t TableName) { q.write("SHOW FULL COLUMNS FROM ", t.Quoted) }, // which, unlike the catalog, shows temporary tables
-	joined:   mysqlUnion,
 	// A text that has to be converted to the character set of its column cannot use the index.
 	stores: func(c *Column) verbatim {
 		switch base, _, _ := strings.Cut(c.typ, "("); {
@@ -245,13 +259,20 @@ var mySQL = database{
 		l.write(" FROM ", l.f.Table)
 		l.force(&l.keys[0])
 		l.write(" WHERE ")
-		l.comparedColumn()
+		l.comparedColumns()
 		l.write(" IN (")
+		width := len(l.keys[0].Columns)
 		for n, v := range values {
 			if n > 0 {
 				l.write(", ")
 			}
+			if width > 1 && n%width == 0 {
+				l.write("(")
+			}
 			l.bind(v)
+			if width > 1 && n%width == width-1 {
+				l.write(")")
+			}
 		}
 		l.write(")")
 	},
@@ -259,30 +280,3 @@ var mySQL = database{
 
 // force makes a look use the index of key.
 func (t *Text) force(key *Key) { t.write(" FORCE INDEX (", t.s.Quote(key.index), ")") }
-
-// mysqlUnion writes the rows as a union of SELECTs, since MySQL and MariaDB do not agree on VALUES,
-// and each value with the type and the collation of its column. Without the order and the index,
-// MySQL may read, and lock, the whole of a small table.
-func mysqlUnion(l *look) {
-	for n, i := range l.joined {
-		if n > 0 {
-			l.write(" UNION ALL ")
-		}
-		l.write("SELECT ")
-		l.number(n)
-		if n == 0 {
-			l.write(" AS ", valueColumn, "1")
-		}
-		for at, name := range l.fields {
-			before, after := castOf(l.formOf(name))
-			l.write(", ", before)
-			l.bindField(i, name)
-			l.write(after)
-			if n == 0 {
-				l.write(" AS ", valueColumn, strconv.Itoa(at+2))
-			}
-		}
-	}
-	l.write(") AS ", valuesName, " STRAIGHT_JOIN ", l.f.Table)
-	l.force(&l.keys[0])
-}

@@ -99,8 +99,7 @@ type table struct {
 	// the tables that inherit from it as well. The rows of a partitioned table are in its
 	// partitions.
 	alone bool
-	// tidb reports that the server is TiDB, which has no shared locks on rows and joins binary
-	// strings wrongly.
+	// tidb reports that the server is TiDB, which has no shared locks on rows.
 	tidb bool
 }
 

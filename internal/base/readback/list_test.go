@@ -60,3 +60,16 @@ func TestColumnsThatStoreValuesAsTheyAreSentAreKnown(t *testing.T) {
 		}
 	}
 }
+
+func TestTuplesAreEqualOnlyIfTheirValuesAre(t *testing.T) {
+	seen := map[any][]any{}
+	for _, values := range [][]any{
+		{"a"}, {int64(1)}, {"1"}, {"a", "b"}, {"ab", ""}, {"", "ab"}, {"1:a", "b"}, {"a", "1:b"},
+		{int64(1), "a"}, {"1", "a"}, {int64(11), int64(1)}, {int64(1), int64(11)}, {int64(1), "1:a"}, {nil, "a"},
+	} {
+		if other, met := seen[tupleOf(values)]; met {
+			t.Errorf("tupleOf(%q) and of %q are equal", values, other)
+		}
+		seen[tupleOf(values)] = values
+	}
+}

@@ -35,7 +35,7 @@ type Wide struct {
 }
 
 // The columns of a Wide, in types that store less than they are given, or compare by
-// rules of their own. The kind is of a type that no join on MySQL compares.
+// rules of their own.
 var wideColumns = map[string][]string{
 	"sqlite": {
 		"text varchar(8)", "other text COLLATE NOCASE", "code char(4)", "num bigint", "small integer", "flag numeric",
@@ -166,7 +166,7 @@ var oneLookCases = []testCase{
 		if e.db.Name() == "postgres" {
 			e.must(e.db.Exec("CREATE TYPE " + e.prefix + "kind AS ENUM ('a', 'b', 'ab')"))
 		}
-		met, listed, joined := 0, 0, 0
+		met, listed := 0, 0
 		for seed := *randomSeed; seed < *randomSeed+6*e.runs(); seed++ {
 			chance := rand.New(rand.NewPCG(seed, 1))
 			keys := e.wideTable(chance)
@@ -186,7 +186,6 @@ var oneLookCases = []testCase{
 				together := e.create(db, rows, asMaps, len(rows))
 				for _, s := range e.log.statements("SELECT") {
 					listed += lists(s)
-					joined += joins(s)
 				}
 				for i, apart := range e.create(db, rows, asMaps, 1) {
 					if apart > 0 {
@@ -198,9 +197,9 @@ var oneLookCases = []testCase{
 				}
 			}
 		}
-		if met == 0 || listed == 0 || joined == 0 {
-			e.Errorf("rows that met others = %d, lists of values = %d, joins = %d; want some", met, listed, joined)
+		if met == 0 || listed == 0 {
+			e.Errorf("rows that met others = %d, lists of values = %d; want some", met, listed)
 		}
-		e.Logf("%d rows met others, %d lists of values, %d joins", met, listed, joined)
+		e.Logf("%d rows met others, %d lists of values", met, listed)
 	}},
 }
