@@ -99,17 +99,22 @@ func (p Page) ModifyStatement(stmt *gorm.Statement) {
 type pageStart Page
 
 func (p pageStart) Build(b clause.Builder) {
-	stmt := b.(*gorm.Statement)
+	stmt, ok := b.(*gorm.Statement)
+	if !ok { // of a plugin, which the condition refuses
+		p.beyond.Build(b)
+		return
+	}
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
-	order, sorted := stmt.Clauses["ORDER BY"].Expression.(clause.OrderBy) // Count removes it
-	_, own := order.Expression.(pageOrder)
+	order, sorted := stmt.Clauses["ORDER BY"] // Count removes it
+	columns, _ := order.Expression.(clause.OrderBy)
+	_, own := columns.Expression.(pageOrder)
 	reason := ""
 	switch {
 	case p.limit < 1:
 		reason = fmt.Sprintf("a limit of %d; use 1 or more", p.limit)
 	case !slices.Contains(stmt.BuildClauses, "LIMIT"):
 		reason = "the statement takes no LIMIT; use NewerThan or OlderThan"
-	case sorted && (!own || len(order.Columns) > 0):
+	case sorted && (!own || len(columns.Columns) > 0):
 		reason = "the statement has another order; remove it, as a page is ordered by its column"
 	case besideOr(where.Exprs):
 		reason = "an Or follows the page; put the alternatives into one Where before it"
@@ -141,7 +146,11 @@ func besideOr(list []clause.Expression) bool {
 type pageOrder Page
 
 func (p pageOrder) Build(b clause.Builder) {
-	column, _ := keyColumn(b.(*gorm.Statement), p.beyond.column)
+	stmt, ok := b.(*gorm.Statement)
+	if !ok {
+		return
+	}
+	column, _ := keyColumn(stmt, p.beyond.column)
 	b.WriteQuoted(column)
 	if p.down {
 		_, _ = b.WriteString(" DESC")

@@ -230,10 +230,15 @@ func (r *sentRows) Value(i int, column string) (any, readback.Known) {
 	}
 }
 
-// writesField reports whether the statement writes a field. Select leaves the times of structs in.
+// writesField reports whether the statement writes a field. Select leaves the times of structs in,
+// but for those that have a default of the database.
 func (r *sentRows) writesField(f *schema.Field) bool {
+	if r.writes(f.DBName) {
+		return true
+	}
 	_, named := r.selected[f.DBName]
-	return r.writes(f.DBName) || !named && r.rows.maps == nil && (f.AutoCreateTime > 0 || f.AutoUpdateTime > 0)
+	byDatabase := f.HasDefaultValue && f.DefaultValueInterface == nil
+	return !named && !byDatabase && r.rows.maps == nil && (f.AutoCreateTime > 0 || f.AutoUpdateTime > 0)
 }
 
 // names reports whether one of the maps names f, so that GORM sends NULL for the others.

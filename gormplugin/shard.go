@@ -456,27 +456,41 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 // parent, or whose context, is on another shard.
 func (c *creation) follow() error {
 	p, ctx := c.in.plugin, c.stmt.Context
-	s, ok := ctx.Value(scopeKey{}).(*scope)
-	if !ok {
-		return nil
+	move := func(r row, shard int64) {
+		for j := range c.columns {
+			column := &c.columns[j]
+			if n := c.freshKey(column, r); n >= 0 {
+				c.fresh[n] = p.supply.On(shard, c.fresh[n])
+				column.put(ctx, r, column.of(c.fresh[n]))
+			}
+		}
 	}
-	g := s.graph
 	var (
+		g      *graph // nil: a hook has exchanged the context
 		leads  []placement.Row
 		unsent []int
 		moved  []row
 	)
+	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
+		g = s.graph
+	}
 	for i := range c.rows.len() {
 		r := c.rows.at(i)
 		tag, key := p.shardIn(ctx, c.plan.shard, r), p.shardIn(ctx, c.plan.key, r)
 		if tag == placement.None || tag == key || key != placement.None && c.freshKey(c.plan.key, r) < 0 {
 			continue
 		}
-		if n, ok := g.rowNumber(c.stmt.Schema, r); ok {
-			lead := g.lead(n)
-			lead.Shard = tag // whichever row was to set the field
-			leads, unsent, moved = append(leads, lead), append(unsent, n), append(moved, r)
+		n, known := -1, false
+		if g != nil {
+			n, known = g.rowNumber(c.stmt.Schema, r)
 		}
+		if !known { // and so nothing is known that refers to it
+			move(r, tag)
+			continue
+		}
+		lead := g.lead(n)
+		lead.Shard = tag // whichever row was to set the field
+		leads, unsent, moved = append(leads, lead), append(unsent, n), append(moved, r)
 	}
 	if len(moved) == 0 {
 		return nil
@@ -487,13 +501,7 @@ func (c *creation) follow() error {
 	}
 	shards, conflict := placement.Follow(rows, unsent, func(i int) int64 { return g.shardIn(i, g.rows[i].model.plan.key) })
 	for k, shard := range shards {
-		for j := range c.columns {
-			column := &c.columns[j]
-			if n := c.freshKey(column, moved[k]); n >= 0 {
-				c.fresh[n] = p.supply.On(shard, c.fresh[n])
-				column.put(ctx, moved[k], column.of(c.fresh[n]))
-			}
-		}
+		move(moved[k], shard)
 	}
 	return g.refuse(conflict)
 }

@@ -413,3 +413,28 @@ func TestVerifyMissesTheCallbackThatUpdatesNeed(t *testing.T) {
 		t.Errorf("Verify without the callback = %v, after %v; want ErrNotInstalled", plugin.Verify(db), err)
 	}
 }
+
+// A hookedRow has a hook that takes the context, and with it what the plugin knows of the graph.
+type hookedRow struct {
+	ID    types.Snowflake
+	Owner types.NullSnowflake `snowkey:"shard"`
+}
+
+func (r *hookedRow) BeforeCreate(tx *gorm.DB) error {
+	tx.Statement.Context = context.Background()
+	r.Owner = nullKeyOn(9, 1)
+	return nil
+}
+
+func TestAHookThatExchangesTheContextLeavesARowOnTheShardOfItsField(t *testing.T) {
+	db := open(t)
+	if err := errors.Join(db.Use(gormplugin.New(sharded())), db.AutoMigrate(&hookedRow{})); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		var r hookedRow
+		if err := db.Create(&r).Error; err != nil || shardOf(r.ID) != 9 {
+			t.Errorf("Create = %v with a key on shard %d; want it on 9", err, shardOf(r.ID))
+		}
+	}
+}

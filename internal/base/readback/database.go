@@ -166,6 +166,7 @@ var postgreSQL = database{
 		a.attname IS NULL OR a.attgenerated <> '' OR i.indisexclusion, COALESCE(to_jsonb(i)->>'indnullsnotdistinct' = 'true', false),
 		COALESCE((SELECT string_agg(quote_ident(n.attname), ' ') FROM pg_catalog.pg_attribute n JOIN pg_catalog.pg_type y ON y.oid = n.atttypid
 			WHERE n.attrelid = t.oid AND n.attnum > 0 AND NOT n.attisdropped AND NOT n.atthasdef AND n.attidentity = '' AND y.typtype <> 'd'
+			AND t.relkind <> 'p'
 			AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_trigger g WHERE g.tgrelid = t.oid AND g.tgtype & 7 = 7)), ''),
 		t.relkind <> 'p', false
 		FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_class t ON t.oid = i.indrelid

@@ -71,12 +71,24 @@ func (f *finder) targets() (keys []Key) {
 		return []Key{*f.Target}
 	}
 	names := f.Target.names()
+	var partial []Key
 	for _, key := range f.listed.keys {
-		if names == nil && key.Name == f.Target.Name || names != nil && f.covers(&key, names) && (key.Where == nil || f.Target.Where != nil) {
+		switch {
+		case names == nil && key.Name == f.Target.Name:
 			keys = append(keys, key)
+		case names == nil || !f.covers(&key, names):
+		case key.Where == nil:
+			keys = append(keys, key)
+		case f.Target.Where != nil:
+			partial = append(partial, key)
 		}
 	}
-	if len(keys) == 0 {
+	// Of several partial ones it stands for those whose conditions follow from its own, which only
+	// the database can tell.
+	if len(partial) > 1 {
+		partial[0].Where, partial = f.Target.Where, partial[:1]
+	}
+	if keys = append(keys, partial...); len(keys) == 0 {
 		return []Key{{Hidden: true}}
 	}
 	return keys
@@ -93,7 +105,8 @@ func (k *Key) names() (names []string) {
 type table struct {
 	keys []Key // with the primary key
 	// nulls are the columns that are NULL in a row whose INSERT does not name them: they have no
-	// default, and are neither generated nor set by a trigger.
+	// default, and are neither generated nor set by a trigger. Those of partitions are not known,
+	// which have triggers of their own.
 	nulls []string
 	// alone reports that an upsert meets only rows of the table itself, and a SELECT would read
 	// the tables that inherit from it as well. The rows of a partitioned table are in its

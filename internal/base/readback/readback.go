@@ -225,7 +225,7 @@ func (f *finder) byTarget(rest []int, all int) (unresolved []int, err error) {
 	unmatched, hidden := remaining, targets[0].Hidden
 	if !hidden {
 		for _, i := range remaining {
-			if f.incomparableIn(i, targets) {
+			if f.incomparableIn(i, targets) || f.filled(i, targets) {
 				incomparable = append(incomparable, i)
 			} else {
 				compared = append(compared, i)
@@ -450,6 +450,17 @@ func (f *finder) incomparable(i int, key *Key) (why *Found) {
 	return why
 }
 
+// filled reports whether the database has filled a column of the target of row i, so that nobody
+// knows by which value it has met a stored row, or none.
+func (f *finder) filled(i int, targets []Key) bool {
+	return slices.ContainsFunc(targets, func(key Key) bool {
+		return (key.nullsEqual || !f.null(i, &key)) && slices.ContainsFunc(key.Columns, func(c Column) bool {
+			_, known := f.value(i, c.Name)
+			return known == Nothing
+		})
+	})
+}
+
 // null reports whether row i has sent NULL for a column of key.
 func (f *finder) null(i int, key *Key) bool {
 	return slices.ContainsFunc(key.Columns, func(c Column) bool {
@@ -483,6 +494,9 @@ func (f *finder) why(i int) Found {
 		if why := f.incomparable(i, &key); why != nil {
 			return *why
 		}
+	}
+	if f.Target != nil && f.filled(i, keys) {
+		return Found{Reason: ReasonExpression, Unique: keys[0].Name}
 	}
 	if two, ok := f.ambiguous[i]; ok {
 		return Found{Reason: ReasonTwoRows, Two: two}

@@ -565,6 +565,7 @@ var scopeCases = []testCase{
 		e.fails(e.db.Order("name").Clauses(page).Find(&list), gormplugin.ErrPage)
 		e.fails(e.db.Clauses(page).Order("name").Find(&list), gormplugin.ErrPage)
 		e.fails(e.db.Clauses(page, clause.OrderBy{Expression: clause.Expr{SQL: "name"}}).Find(&list), gormplugin.ErrPage)
+		e.fails(e.db.Clauses(page, alienOrder{}).Find(&list), gormplugin.ErrPage)
 		e.fails(e.db.Clauses(page).First(&list), gormplugin.ErrPage)
 		e.fails(e.db.Clauses(page).FindInBatches(&list, 1, func(*gorm.DB, int) error { return nil }), gormplugin.ErrPage)
 		e.fails(e.db.Clauses(page).Or("name = ?", "1").Find(&list), gormplugin.ErrPage)
@@ -692,3 +693,10 @@ func keyTime(n types.Snowflake) time.Time {
 }
 
 func keyAt(n types.Snowflake) types.Snowflake { return core.Twitter().Min(keyTime(n)) + 77 }
+
+// An alienOrder is an ORDER BY of a plugin.
+type alienOrder struct{}
+
+func (alienOrder) Name() string                   { return "ORDER BY" }
+func (o alienOrder) MergeClause(c *clause.Clause) { c.Expression = o }
+func (alienOrder) Build(b clause.Builder)         { _, _ = b.WriteString("name") }

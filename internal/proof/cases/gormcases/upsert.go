@@ -1392,6 +1392,83 @@ var upsertCases = []testCase{
 		equal(e, "key of the row that was met", list[0].ID, met.ID)
 		e.stored("caseds", "email", "b@x", list[1].ID)
 	}},
+	{"RowsMetInOneOfSeveralPartialUniqueKeysAreFound", func(e *env) {
+		e.only(e.sqlite() || e.postgres(), "it has no indexes that are partial")
+		type Account struct {
+			ID      types.Snowflake
+			Email   string `gorm:"size:40"`
+			Kind    string `gorm:"size:40"`
+			Deleted *int64
+		}
+		e.migrate(&Account{})
+		e.ddl("CREATE UNIQUE INDEX PRE_account_here ON PRE_accounts (email) WHERE deleted IS NULL")
+		e.ddl("CREATE UNIQUE INDEX PRE_account_x ON PRE_accounts (email) WHERE kind = 'x'")
+		e.ddl("INSERT INTO PRE_accounts VALUES (1, 'e0', 'y', NULL), (2, 'e0', 'x', 7)")
+		for n := range 30 {
+			e.ddl(fmt.Sprintf("INSERT INTO PRE_accounts VALUES (%d, 'e%d', 'y', NULL)", 100+n, 100+n))
+		}
+		target := clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "email"}}}
+		target.TargetWhere = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "deleted IS NULL"}}}
+		for _, n := range []int{1, 25} { // by the values as sent, and by the catalog
+			list := make([]Account, n)
+			for i := range list {
+				list[i] = Account{Email: fmt.Sprint("e", 100+i), Kind: "x"}
+			}
+			list[0].Email = "e0"
+			e.must(e.db.Clauses(target).Create(&list))
+			equal(e, fmt.Sprintf("key of the first of %d", n), list[0].ID, 1)
+		}
+	}},
+	// A default of the database stands in a unique key, and tells nobody by which value a row was met.
+	{"KeyOfARowThatMetAnotherByADefaultIsNotThatOfAThird", func(e *env) {
+		e.only(e.sqlite() || e.postgres(), "its upserts have no target")
+		type Pair struct {
+			ID types.Snowflake
+			A  string `gorm:"size:40;uniqueIndex:pair"`
+			B  string `gorm:"size:40;uniqueIndex:pair;default:x"`
+		}
+		type Event struct {
+			ID        types.Snowflake
+			Name      string    `gorm:"size:40;uniqueIndex:event"`
+			CreatedAt time.Time `gorm:"uniqueIndex:event;default:'2020-01-01 00:00:00+00:00'"`
+		}
+		e.migrate(&Pair{}, &Event{})
+		e.ddl("INSERT INTO PRE_pairs VALUES (1, 'a', 'x'), (5, 'b', 'x')")
+		m := map[string]any{"id": types.Snowflake(5), "a": "a"}
+		on := clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "a"}, {Name: "b"}}}
+		if err := e.db.Model(&Pair{}).Clauses(on).Create(m).Error; err == nil && fmt.Sprint(m["id"]) == "5" {
+			e.Errorf("key of a map that met the row 1 = %v; want 1, or none", m["id"])
+		}
+
+		later := time.Date(2024, 5, 5, 0, 0, 0, 0, time.UTC)
+		for id, at := range []time.Time{time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), later} {
+			e.must(e.db.Create(&Event{ID: types.Snowflake(id + 1), Name: "a", CreatedAt: at}))
+		}
+		met := Event{Name: "a", CreatedAt: later} // which Select leaves out
+		on.Columns = []clause.Column{{Name: "name"}, {Name: "created_at"}}
+		if err := e.db.Select("Name").Clauses(on).Create(&met).Error; err == nil && met.ID == 2 {
+			e.Errorf("key of a row that met the row 1 = %d; want 1, or none", met.ID)
+		}
+	}},
+	{"AColumnThatATriggerOfAPartitionFillsIsNotNULL", func(e *env) {
+		e.only(e.postgres(), "only PostgreSQL has triggers of a partition")
+		type Part struct {
+			ID     types.Snowflake
+			Tenant int
+			Name   string
+			Note   *string
+		}
+		e.ddl("CREATE TABLE PRE_parts (id bigint, tenant int, name text, note text, UNIQUE NULLS NOT DISTINCT (tenant, name, note)) PARTITION BY LIST (tenant)")
+		e.ddl("CREATE TABLE PRE_parts_1 PARTITION OF PRE_parts FOR VALUES IN (1)")
+		e.ddl("INSERT INTO PRE_parts VALUES (1, 1, 'a', 'auto'), (2, 1, 'a', NULL)")
+		e.ddl("CREATE FUNCTION PRE_fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.note := COALESCE(NEW.note, 'auto'); RETURN NEW; END $$")
+		e.ddl("CREATE TRIGGER fill BEFORE INSERT ON PRE_parts_1 FOR EACH ROW EXECUTE FUNCTION PRE_fill()")
+		met := Part{Tenant: 1, Name: "a"}
+		on := clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "tenant"}, {Name: "name"}, {Name: "note"}}}
+		if err := e.db.Omit("Note").Clauses(on).Create(&met).Error; err == nil && met.ID == 2 {
+			e.Errorf("key of a row that met the row 1 = %d; want 1, or none", met.ID)
+		}
+	}},
 	{"UpsertOfAStructByValueIsErrInvalidValue", func(e *env) {
 		e.migrate(&Item{})
 		e.fails(e.db.Clauses(doUpdate("sku", "id")).Create(Item{ID: 5, SKU: "A"}), gorm.ErrInvalidValue)
