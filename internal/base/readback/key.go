@@ -66,9 +66,11 @@ func (f *finder) primary() Key {
 // one alone. The columns of a target stand for all unique keys of these columns, and with a
 // condition also for partial ones. A row that met a stored one in a key for which the target does
 // not stand would have been an error.
-func (f *finder) targets() (keys []Key) {
+//
+// rest are further keys, for rows that equal no stored one in keys.
+func (f *finder) targets() (keys, rest []Key) {
 	if f.Target.Hidden {
-		return []Key{*f.Target}
+		return []Key{*f.Target}, nil
 	}
 	names := f.Target.names()
 	var partial []Key
@@ -84,14 +86,18 @@ func (f *finder) targets() (keys []Key) {
 		}
 	}
 	// Of several partial ones it stands for those whose conditions follow from its own, which only
-	// the database can tell.
+	// the database can tell. A row that fulfils the target's condition has met one that does too. Of
+	// the others, none equals a stored row in any of them that it has not met.
 	if len(partial) > 1 {
-		partial[0].Where, partial = f.Target.Where, partial[:1]
+		own := partial
+		partial = []Key{partial[0]}
+		partial[0].Where = f.Target.Where
+		return append(keys, partial...), own
 	}
 	if keys = append(keys, partial...); len(keys) == 0 {
-		return []Key{{Hidden: true}}
+		return []Key{{Hidden: true}}, nil
 	}
-	return keys
+	return keys, nil
 }
 
 func (k *Key) names() (names []string) {

@@ -211,8 +211,8 @@ const (
 // bare GORM on MariaDB, and of which half are stored 2.0 to 2.2 times; with runs 1.2, and 1.2 to 1.5.
 //
 // A run has no gap, because its query would otherwise meet, and under SERIALIZABLE wait for, rows
-// that others are inserting. Its keys have the same number of digits, which makes the condition
-// right in a column of text too.
+// that others are inserting. Its keys are above zero and have the same number of digits, which makes
+// the condition right in a column of text too.
 func runsOf(keys []any) (runs []run) {
 	if len(keys) < manyRows {
 		return nil
@@ -231,7 +231,7 @@ func runsOf(keys []any) (runs []run) {
 		}
 		runs = append(runs, run{key, key})
 	}
-	if first, last := strconv.FormatInt(runs[0].first, 10), strconv.FormatInt(runs[len(runs)-1].last, 10); len(first) != len(last) {
+	if first, last := strconv.FormatInt(runs[0].first, 10), strconv.FormatInt(runs[len(runs)-1].last, 10); runs[0].first < 1 || len(first) != len(last) {
 		return nil
 	}
 	return runs

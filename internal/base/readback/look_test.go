@@ -21,6 +21,7 @@ func TestRunsHaveNoGapsAndOneLength(t *testing.T) {
 		"longer keys":   {span(80, 119), nil},
 		"a key twice":   {append(span(11, 40), int64(20)), []run{{11, 40}}},
 		"few":           {span(11, 29), nil},
+		"below zero":    {span(-60, -31), nil}, // "-60" is after "-31"
 		"too many gaps": {append(span(11, 31), int64(40), int64(50), int64(60)), nil},
 	} {
 		if got := runsOf(sorted(test.keys)); !slices.Equal(got, test.want) {

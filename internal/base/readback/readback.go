@@ -201,10 +201,12 @@ func (f *finder) byTarget(rest []int, all int) (unresolved []int, err error) {
 	if f.d.exact != "" && !f.Target.Hidden && f.Target.Columns != nil && len(rest) < manyRows {
 		key := *f.Target
 		key.exact = true
-		unmatched, several, err := f.byUnique(rest, []Key{key})
+		list, unsure := f.partition(rest, []Key{key})
+		unmatched, several, err := f.byUnique(list, []Key{key})
 		if err != nil {
 			return nil, err
 		}
+		several = append(several, unsure...)
 		for _, i := range unmatched {
 			if f.d.nullsEqual || !f.null(i, f.Target) {
 				several = append(several, i)
@@ -215,25 +217,32 @@ func (f *finder) byTarget(rest []int, all int) (unresolved []int, err error) {
 		slices.Sort(several)
 		remaining = several
 	}
-	targets := []Key{*f.Target}
+	targets, further := []Key{*f.Target}, []Key(nil)
 	if len(remaining) > 0 {
 		if err := f.catalog(); err != nil {
 			return nil, err
 		}
-		targets = f.targets()
+		targets, further = f.targets()
 	}
 	unmatched, hidden := remaining, targets[0].Hidden
 	if !hidden {
-		for _, i := range remaining {
-			if f.incomparableIn(i, targets) || f.filled(i, targets) {
+		all := slices.Concat(targets, further)
+		compared, incomparable = f.partition(remaining, all)
+		compared = slices.DeleteFunc(compared, func(i int) bool {
+			unsure := f.incomparableIn(i, all)
+			if unsure {
 				incomparable = append(incomparable, i)
-			} else {
-				compared = append(compared, i)
 			}
-		}
+			return unsure
+		})
 		if unmatched, ambiguous, err = f.byUnique(compared, targets); err != nil {
 			return nil, err
 		}
+		more := []int(nil)
+		if unmatched, more, err = f.byUnique(unmatched, further); err != nil {
+			return nil, err
+		}
+		ambiguous = append(ambiguous, more...)
 	}
 	// An unmatched row was inserted, even under a key that the caller has set, because no stored row
 	// equals it in the target.
@@ -450,15 +459,36 @@ func (f *finder) incomparable(i int, key *Key) (why *Found) {
 	return why
 }
 
-// filled reports whether the database has filled a column of the target of row i, so that nobody
-// knows by which value it has met a stored row, or none.
-func (f *finder) filled(i int, targets []Key) bool {
-	return slices.ContainsFunc(targets, func(key Key) bool {
-		return (key.nullsEqual || !f.null(i, &key)) && slices.ContainsFunc(key.Columns, func(c Column) bool {
+// partition divides list into rows whose values in all columns of targets and their conditions are
+// known, and the others, of which nobody knows whether they have met a stored row: the database has
+// filled a column. A fresh row is here because it was not inserted, so it is one that the target
+// covers.
+func (f *finder) partition(list []int, targets []Key) (known, filled []int) {
+	tested := f.testedBy(targets)
+	for _, i := range list {
+		if f.filled(i, targets, tested) {
+			filled = append(filled, i)
+		} else {
+			known = append(known, i)
+		}
+	}
+	return known, filled
+}
+
+func (f *finder) filled(i int, targets []Key, tested [][]string) bool {
+	for k := range targets {
+		key := &targets[k]
+		if !f.fresh[i] && !f.canTest(i, tested[k]) {
+			return true
+		}
+		if (key.nullsEqual || !f.null(i, key)) && slices.ContainsFunc(key.Columns, func(c Column) bool {
 			_, known := f.value(i, c.Name)
 			return known == Nothing
-		})
-	})
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // null reports whether row i has sent NULL for a column of key.
@@ -484,7 +514,8 @@ func (f *finder) why(i int) Found {
 	var keys []Key
 	switch {
 	case f.Target != nil && f.listed != nil:
-		keys = f.targets()
+		targets, further := f.targets()
+		keys = slices.Concat(targets, further)
 	case f.Target != nil:
 		keys = []Key{*f.Target}
 	case f.listed != nil:
@@ -495,7 +526,7 @@ func (f *finder) why(i int) Found {
 			return *why
 		}
 	}
-	if f.Target != nil && f.filled(i, keys) {
+	if f.Target != nil && f.filled(i, keys, f.testedBy(keys)) {
 		return Found{Reason: ReasonExpression, Unique: keys[0].Name}
 	}
 	if two, ok := f.ambiguous[i]; ok {

@@ -1419,6 +1419,77 @@ var upsertCases = []testCase{
 			equal(e, fmt.Sprintf("key of the first of %d", n), list[0].ID, 1)
 		}
 	}},
+	{"ARowThatItsTargetDoesNotCoverIsNotTakenForInserted", func(e *env) {
+		e.only(e.postgres(), "the condition of a target is that of an index")
+		type Account struct {
+			ID      types.Snowflake
+			Email   string `gorm:"size:40"`
+			Kind    string `gorm:"size:40"`
+			Deleted *int64
+		}
+		e.migrate(&Account{})
+		e.ddl("CREATE UNIQUE INDEX PRE_account_here ON PRE_accounts (email) WHERE deleted IS NULL")
+		e.ddl("CREATE UNIQUE INDEX PRE_account_x ON PRE_accounts (email) WHERE kind = 'x'")
+		e.ddl("INSERT INTO PRE_accounts VALUES (1, 'e0', 'y', NULL), (5, 'other', 'y', NULL)")
+		target := clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "email"}}}
+		target.TargetWhere = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "deleted IS NULL AND kind = 'x'"}}}
+		for _, n := range []int{1, 25} {
+			list := make([]Account, n)
+			for i := range list {
+				list[i] = Account{Email: fmt.Sprint("n", n, i), Kind: "x"}
+			}
+			list[0] = Account{ID: 5, Email: "e0", Kind: "y"}
+			e.must(e.db.Clauses(target).Create(&list))
+			equal(e, fmt.Sprintf("key of the first of %d", n), list[0].ID, 1)
+		}
+	}},
+	{"ARowWhoseConditionTheDatabaseFillsHasNoKeyOfAnother", func(e *env) {
+		e.only(e.sqlite() || e.postgres(), "it has no indexes that are partial")
+		type Account struct {
+			ID    types.Snowflake
+			Email string
+			Kind  string
+			N     int
+		}
+		e.ddl("CREATE TABLE PRE_accounts (id bigint PRIMARY KEY, email varchar(40), kind varchar(40) DEFAULT 'y', n int)")
+		e.ddl("CREATE UNIQUE INDEX PRE_account_x ON PRE_accounts (email) WHERE kind = 'x' OR n = 1")
+		e.ddl("INSERT INTO PRE_accounts VALUES (1, 'e0', 'x', 0), (2, 'e1', 'x', 0)")
+		target := clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "email"}}}
+		target.TargetWhere = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "kind = 'x' OR n = 1"}}}
+		for _, n := range []int{2, 25} {
+			list := make([]Account, n)
+			for i := range list {
+				list[i] = Account{Email: fmt.Sprint("n", n, i)}
+			}
+			list[0], list[1] = Account{ID: types.Snowflake(5 + n), Email: "e0"}, Account{Email: "e1", N: 1}
+			e.must(e.db.Clauses(target).Omit("Kind").Create(&list))
+			if id := list[0].ID; id == 1 {
+				e.Errorf("key of a row that was inserted = %d; want its own, or none", id)
+			}
+			equal(e, "key of the row that was met", list[1].ID, 2)
+		}
+	}},
+	{"KeysBelowZeroInAColumnOfTextAreFoundAmongMany", func(e *env) {
+		e.only(e.sqlite(), "a column of text takes numbers there")
+		type Group struct {
+			ID   int64   `gorm:"primaryKey;autoIncrement:false;type:text;snowflake"`
+			Name *string `gorm:"unique"`
+		}
+		e.integers()
+		e.migrate(&Group{})
+		met := "a"
+		e.must(e.db.Create(&Group{ID: -100, Name: &met}))
+		list := make([]Group, 30)
+		for i := range list {
+			list[i].ID = int64(i - 60)
+		}
+		list[29].Name = &met
+		e.must(e.db.Clauses(clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "name"}}}).Create(&list))
+		for i, g := range list[:29] {
+			equal(e, fmt.Sprint("key of row ", i), g.ID, int64(i-60))
+		}
+		equal(e, "key of the row that met another", list[29].ID, -100)
+	}},
 	// A default of the database stands in a unique key, and tells nobody by which value a row was met.
 	{"KeyOfARowThatMetAnotherByADefaultIsNotThatOfAThird", func(e *env) {
 		e.only(e.sqlite() || e.postgres(), "its upserts have no target")
