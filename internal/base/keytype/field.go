@@ -149,6 +149,9 @@ func (f Field) Fits(id types.Snowflake) bool { return id >= 0 || f.signed }
 // Scan returns the key that a database has returned for a field f that holds numbers, or null for
 // NULL. One that does not fit matches [types.ErrRange].
 func (f Field) Scan(stored any) (id types.Snowflake, null bool, err error) {
+	if n, ok := stored.(int64); ok && n >= 0 { // as nearly all are, without the allocations of Scan
+		return types.Snowflake(n), false, nil
+	}
 	var key types.NullSnowflake
 	err = key.Scan(stored)
 	if own := (sql.NullInt64{}); err != nil && f.signed && own.Scan(stored) == nil {
