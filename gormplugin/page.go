@@ -44,8 +44,10 @@ type Page struct {
 	limit  int
 }
 
-var _ clause.Expression = Page{}
-var _ gorm.StatementModifier = Page{}
+var (
+	_ clause.Expression      = Page{}
+	_ gorm.StatementModifier = Page{}
+)
 
 // PageAfter returns the page of the limit smallest keys above id, in rising order. An id of
 // zero is before the first row.
@@ -53,21 +55,26 @@ var _ gorm.StatementModifier = Page{}
 // A reader that follows new rows in this way can miss some. Keys are taken before the
 // insert and rows become visible after the commit, so a row may appear after one with a
 // larger key. Read again from a cursor that is older than the longest transaction.
-func PageAfter(id types.Snowflake, limit int) Page { return Page{NewerThan(id), false, limit} }
+func PageAfter(id types.Snowflake, limit int) Page {
+	return Page{beyond: NewerThan(id), limit: limit}
+}
 
 // PageBefore returns the page of the limit largest keys below id, in falling order, with
 // the newest row first. An id of zero is after the last row.
 func PageBefore(id types.Snowflake, limit int) Page {
 	if id == 0 {
-		return Page{Condition{}, true, limit}
+		return Page{down: true, limit: limit}
 	}
-	return Page{OlderThan(id), true, limit}
+	return Page{beyond: OlderThan(id), down: true, limit: limit}
 }
 
 // On returns p for another column than the key of the model, see [Condition.On]. The column
 // must be unique among the selected rows, because rows with the same value have no order,
 // and are lost where a page ends between them.
-func (p Page) On(column string) Page { return Page{p.beyond.On(column), p.down, p.limit} }
+func (p Page) On(column string) Page {
+	p.beyond.column = column
+	return p
+}
 
 // Scope adds p to a statement, for db.Scopes. Its place in the chain does not matter,
 // because GORM adds scopes last.
@@ -75,9 +82,9 @@ func (p Page) Scope(db *gorm.DB) *gorm.DB { return db.Clauses(p) }
 
 // Build makes p an argument of Clauses and gorm.G, which call ModifyStatement instead.
 // GORM calls it if p is used as a condition, which is an error.
-func (Page) Build(b clause.Builder) { _ = b.AddError(errPageCondition) }
-
-var errPageCondition = fmt.Errorf("%w: a Page is not a condition; pass it to Clauses, gorm.G or Scopes", ErrPage)
+func (Page) Build(b clause.Builder) {
+	_ = b.AddError(fmt.Errorf("%w: a Page is not a condition; pass it to Clauses, gorm.G or Scopes", ErrPage))
+}
 
 // ModifyStatement adds p to stmt. GORM calls it for Clauses and gorm.G. In the generic
 // API, pass it to Scopes.
@@ -99,30 +106,32 @@ func (p Page) ModifyStatement(stmt *gorm.Statement) {
 type pageStart Page
 
 func (p pageStart) Build(b clause.Builder) {
-	stmt, ok := b.(*gorm.Statement)
-	if !ok { // of a plugin, which the condition refuses
-		p.beyond.Build(b)
-		return
+	if stmt, ok := b.(*gorm.Statement); ok {
+		if reason := p.refused(stmt); reason != "" {
+			_ = stmt.AddError(fmt.Errorf("%w: %s", ErrPage, reason))
+			return
+		}
 	}
+	p.beyond.Build(b)
+}
+
+// refused returns why stmt is no page, or "".
+func (p pageStart) refused(stmt *gorm.Statement) string {
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
-	order, sorted := stmt.Clauses["ORDER BY"] // Count removes it
-	columns, _ := order.Expression.(clause.OrderBy)
-	_, own := columns.Expression.(pageOrder)
-	reason := ""
+	sorted, isSorted := stmt.Clauses["ORDER BY"] // Count removes it
+	order, _ := sorted.Expression.(clause.OrderBy)
+	_, own := order.Expression.(pageOrder)
 	switch {
 	case p.limit < 1:
-		reason = fmt.Sprintf("a limit of %d; use 1 or more", p.limit)
+		return fmt.Sprintf("a limit of %d; use 1 or more", p.limit)
 	case !slices.Contains(stmt.BuildClauses, "LIMIT"):
-		reason = "the statement takes no LIMIT; use NewerThan or OlderThan"
-	case sorted && (!own || len(columns.Columns) > 0):
-		reason = "the statement has another order; remove it, as a page is ordered by its column"
+		return "the statement takes no LIMIT; use NewerThan or OlderThan"
+	case isSorted && (!own || len(order.Columns) > 0):
+		return "the statement has another order; remove it, as a page is ordered by its column"
 	case besideOr(where.Exprs):
-		reason = "an Or follows the page; put the alternatives into one Where before it"
-	default:
-		p.beyond.Build(b)
-		return
+		return "an Or follows the page; put the alternatives into one Where before it"
 	}
-	_ = stmt.AddError(fmt.Errorf("%w: %s", ErrPage, reason))
+	return ""
 }
 
 // besideOr reports whether list, or a conjunction in it, has both a page start and an Or. GORM
@@ -130,19 +139,22 @@ func (p pageStart) Build(b clause.Builder) {
 func besideOr(list []clause.Expression) bool {
 	start, or := false, false
 	for _, e := range list {
-		and, conjunction := e.(clause.AndConditions)
-		if conjunction && besideOr(and.Exprs) {
-			return true
+		switch e := e.(type) {
+		case pageStart:
+			start = true
+		case clause.OrConditions:
+			or = or || len(e.Exprs) == 1 // written after OR, and not after AND
+		case clause.AndConditions:
+			if besideOr(e.Exprs) {
+				return true
+			}
 		}
-		_, is := e.(pageStart)
-		alternative, _ := e.(clause.OrConditions)
-		start, or = start || is, or || len(alternative.Exprs) == 1 // written after OR, and not after AND
 	}
 	return start && or
 }
 
-// A pageOrder is the order of a page, whose column is known only when the statement is built. The
-// page's condition, which is built before, reports that there is none.
+// A pageOrder is the order of a page, whose column is known only when the statement is
+// built.
 type pageOrder Page
 
 func (p pageOrder) Build(b clause.Builder) {
@@ -150,9 +162,13 @@ func (p pageOrder) Build(b clause.Builder) {
 	if !ok {
 		return
 	}
-	column, _ := keyColumn(stmt, p.beyond.column)
-	b.WriteQuoted(column)
+	column, err := keyColumn(stmt, p.beyond.column)
+	if err != nil {
+		_ = stmt.AddError(err)
+		return
+	}
+	stmt.WriteQuoted(column)
 	if p.down {
-		_, _ = b.WriteString(" DESC")
+		_, _ = stmt.WriteString(" DESC")
 	}
 }
