@@ -76,6 +76,30 @@ func listsOfPairs(s string) int {
 	return min(strings.Count(s, "json_extract("), 1) + strings.Count(s, ", unnest(") + strings.Count(s, " FORCE INDEX ")*strings.Count(s, " IN ((")
 }
 
+// A Mailbox has an email that is unique among those that are not deleted, and among those of a kind.
+type Mailbox struct {
+	ID      types.Snowflake
+	Email   string `gorm:"size:40"`
+	Kind    string `gorm:"size:40"`
+	Deleted *int64
+}
+
+// mailboxes makes the table of Mailbox, with its two partial unique keys.
+func (e *env) mailboxes() {
+	e.Helper()
+	e.migrate(&Mailbox{})
+	e.ddl("CREATE UNIQUE INDEX PRE_mailbox_here ON PRE_mailboxes (email) WHERE deleted IS NULL")
+	e.ddl("CREATE UNIQUE INDEX PRE_mailbox_x ON PRE_mailboxes (email) WHERE kind = 'x'")
+}
+
+// ignoredEmails is DO NOTHING for the emails that are unique where a condition holds.
+func ignoredEmails(where string) clause.OnConflict {
+	return clause.OnConflict{
+		DoNothing: true, Columns: []clause.Column{{Name: "email"}},
+		TargetWhere: clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: where}}},
+	}
+}
+
 // A Shelf is unique by two columns.
 type Shelf struct {
 	ID     types.Snowflake
@@ -1394,25 +1418,16 @@ var upsertCases = []testCase{
 	}},
 	{"RowsMetInOneOfSeveralPartialUniqueKeysAreFound", func(e *env) {
 		e.only(e.sqlite() || e.postgres(), "it has no indexes that are partial")
-		type Account struct {
-			ID      types.Snowflake
-			Email   string `gorm:"size:40"`
-			Kind    string `gorm:"size:40"`
-			Deleted *int64
-		}
-		e.migrate(&Account{})
-		e.ddl("CREATE UNIQUE INDEX PRE_account_here ON PRE_accounts (email) WHERE deleted IS NULL")
-		e.ddl("CREATE UNIQUE INDEX PRE_account_x ON PRE_accounts (email) WHERE kind = 'x'")
-		e.ddl("INSERT INTO PRE_accounts VALUES (1, 'e0', 'y', NULL), (2, 'e0', 'x', 7)")
+		e.mailboxes()
+		e.ddl("INSERT INTO PRE_mailboxes VALUES (1, 'e0', 'y', NULL), (2, 'e0', 'x', 7)")
 		for n := range 30 {
-			e.ddl(fmt.Sprintf("INSERT INTO PRE_accounts VALUES (%d, 'e%d', 'y', NULL)", 100+n, 100+n))
+			e.ddl(fmt.Sprintf("INSERT INTO PRE_mailboxes VALUES (%d, 'e%d', 'y', NULL)", 100+n, 100+n))
 		}
-		target := clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "email"}}}
-		target.TargetWhere = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "deleted IS NULL"}}}
+		target := ignoredEmails("deleted IS NULL")
 		for _, n := range []int{1, 25} { // by the values as sent, and by the catalog
-			list := make([]Account, n)
+			list := make([]Mailbox, n)
 			for i := range list {
-				list[i] = Account{Email: fmt.Sprint("e", 100+i), Kind: "x"}
+				list[i] = Mailbox{Email: fmt.Sprint("e", 100+i), Kind: "x"}
 			}
 			list[0].Email = "e0"
 			e.must(e.db.Clauses(target).Create(&list))
@@ -1421,24 +1436,15 @@ var upsertCases = []testCase{
 	}},
 	{"ARowThatItsTargetDoesNotCoverIsNotTakenForInserted", func(e *env) {
 		e.only(e.postgres(), "the condition of a target is that of an index")
-		type Account struct {
-			ID      types.Snowflake
-			Email   string `gorm:"size:40"`
-			Kind    string `gorm:"size:40"`
-			Deleted *int64
-		}
-		e.migrate(&Account{})
-		e.ddl("CREATE UNIQUE INDEX PRE_account_here ON PRE_accounts (email) WHERE deleted IS NULL")
-		e.ddl("CREATE UNIQUE INDEX PRE_account_x ON PRE_accounts (email) WHERE kind = 'x'")
-		e.ddl("INSERT INTO PRE_accounts VALUES (1, 'e0', 'y', NULL), (5, 'other', 'y', NULL)")
-		target := clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "email"}}}
-		target.TargetWhere = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "deleted IS NULL AND kind = 'x'"}}}
+		e.mailboxes()
+		e.ddl("INSERT INTO PRE_mailboxes VALUES (1, 'e0', 'y', NULL), (5, 'other', 'y', NULL)")
+		target := ignoredEmails("deleted IS NULL AND kind = 'x'")
 		for _, n := range []int{1, 25} {
-			list := make([]Account, n)
+			list := make([]Mailbox, n)
 			for i := range list {
-				list[i] = Account{Email: fmt.Sprint("n", n, i), Kind: "x"}
+				list[i] = Mailbox{Email: fmt.Sprint("n", n, i), Kind: "x"}
 			}
-			list[0] = Account{ID: 5, Email: "e0", Kind: "y"}
+			list[0] = Mailbox{ID: 5, Email: "e0", Kind: "y"}
 			e.must(e.db.Clauses(target).Create(&list))
 			equal(e, fmt.Sprintf("key of the first of %d", n), list[0].ID, 1)
 		}
@@ -1454,8 +1460,7 @@ var upsertCases = []testCase{
 		e.ddl("CREATE TABLE PRE_accounts (id bigint PRIMARY KEY, email varchar(40), kind varchar(40) DEFAULT 'y', n int)")
 		e.ddl("CREATE UNIQUE INDEX PRE_account_x ON PRE_accounts (email) WHERE kind = 'x' OR n = 1")
 		e.ddl("INSERT INTO PRE_accounts VALUES (1, 'e0', 'x', 0), (2, 'e1', 'x', 0)")
-		target := clause.OnConflict{DoNothing: true, Columns: []clause.Column{{Name: "email"}}}
-		target.TargetWhere = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "kind = 'x' OR n = 1"}}}
+		target := ignoredEmails("kind = 'x' OR n = 1")
 		for _, n := range []int{2, 25} {
 			list := make([]Account, n)
 			for i := range list {
