@@ -153,9 +153,11 @@ func (f Field) Scan(stored any) (id types.Snowflake, null bool, err error) {
 		return types.Snowflake(n), false, nil
 	}
 	var key types.NullSnowflake
-	err = key.Scan(stored)
-	if own := (sql.NullInt64{}); err != nil && f.signed && own.Scan(stored) == nil {
-		return types.Snowflake(own.Int64), false, nil
+	if err = key.Scan(stored); err != nil && f.signed {
+		var own sql.NullInt64 // which is allocated
+		if own.Scan(stored) == nil {
+			return types.Snowflake(own.Int64), false, nil
+		}
 	}
 	return key.Snowflake, !key.Valid, err
 }
