@@ -228,6 +228,17 @@ func (l *list) compared(c *Column) {
 	}
 }
 
+// equalsListed writes the condition that the listed columns equal the values that are joined.
+func (l *list) equalsListed() {
+	for n := range l.keys[0].Columns {
+		if n > 0 {
+			l.write(" AND ")
+		}
+		l.compared(&l.keys[0].Columns[n])
+		l.write(" = ", valueColumn, strconv.Itoa(n))
+	}
+}
+
 // comparedColumns writes the listed columns as a row.
 func (l *list) comparedColumns() {
 	for n := range l.keys[0].Columns {
@@ -286,7 +297,7 @@ func (l *list) lookUp(first, end int, found foundFunc) error {
 			if !ok {
 				return fmt.Errorf("the place in the list is %T; want int64", got[fixed-1])
 			}
-			meets(first + int(n))
+			meets(first + int(n) - 1)
 			return nil
 		}
 		tuple := make([]any, width)

@@ -68,12 +68,12 @@ func (e *env) uniqueGenerated(table, column string) {
 // lists returns how many lists of values the plugin looks up by s. A list of keys has no
 // hint of an index.
 func lists(s string) int {
-	return strings.Count(s, "json_each(") + strings.Count(s, " IN (SELECT unnest(") + strings.Count(s, " FORCE INDEX ")*strings.Count(s, " IN (")
+	return strings.Count(s, "json_each(") + strings.Count(s, " WITH ORDINALITY AS snowkey_values (") + strings.Count(s, " FORCE INDEX ")*strings.Count(s, " IN (")
 }
 
 // listsOfPairs returns how many lists of values in two columns the plugin looks up by s.
 func listsOfPairs(s string) int {
-	return min(strings.Count(s, "json_extract("), 1) + strings.Count(s, ", unnest(") + strings.Count(s, " FORCE INDEX ")*strings.Count(s, " IN ((")
+	return min(strings.Count(s, "json_extract("), 1) + strings.Count(s, " snowkey_value1, ") + strings.Count(s, " FORCE INDEX ")*strings.Count(s, " IN ((")
 }
 
 // A Mailbox has an email that is unique among those that are not deleted, and among those of a kind.

@@ -3,7 +3,9 @@ package servers
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -93,5 +95,49 @@ func TestGormPluginLocksNoMoreThanTheUpsert(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A copyOfBook is unique by two columns.
+type copyOfBook struct {
+	ID     types.Snowflake
+	Title  string `gorm:"uniqueIndex:copy"`
+	Number int    `gorm:"uniqueIndex:copy"`
+}
+
+// PostgreSQL keeps the plan of a prepared statement, also one that reads the whole table because that had
+// one row. Where it then compares each row with each value, 10,000 of both take 15 seconds.
+func TestALookByAListIsHashedOrByIndexThoughItsPlanIsFromWhenTheTableHadOneRow(t *testing.T) {
+	target := gormTargets[slices.IndexFunc(gormTargets, func(t gormTarget) bool { return t.name == "PostgreSQL" })]
+	db := opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard})
+	must(t, db.Use(newPlugin()))
+	must(t, db.AutoMigrate(&reader{}, &copyOfBook{}))
+	pool, err := db.DB()
+	must(t, err)
+	pool.SetMaxOpenConns(1) // which keeps its statements prepared
+	must(t, db.Exec("SET plan_cache_mode = force_generic_plan").Error)
+	one, of := reader{Email: "a@example.org", Phone: "1"}, copyOfBook{Title: "Middlemarch", Number: 1}
+	must(t, db.Create(&one).Error)
+	must(t, db.Create(&of).Error)
+	must(t, db.Exec("ANALYZE").Error)
+	again, copies := slices.Repeat([]reader{{Email: one.Email, Phone: one.Phone}}, 30), slices.Repeat([]copyOfBook{{Title: of.Title, Number: of.Number}}, 30)
+	must(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&again).Error)
+	must(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&copies).Error)
+
+	var names []string
+	must(t, db.Raw("SELECT name FROM pg_prepared_statements WHERE statement LIKE '%unnest(CAST($%' AND statement NOT LIKE '%pg_prepared%'").Scan(&names).Error)
+	if len(names) != 2 {
+		t.Fatalf("%d statements with a list are prepared; want 2", len(names))
+	}
+	for _, name := range names {
+		var types string
+		must(t, db.Raw("SELECT parameter_types FROM pg_prepared_statements WHERE name = ?", name).Scan(&types).Error)
+		arguments := strings.TrimSuffix(strings.Repeat("'{}', ", 1+strings.Count(types, ",")), ", ")
+		var plan []string
+		must(t, db.Raw("EXPLAIN EXECUTE \""+name+"\" ("+arguments+")").Scan(&plan).Error)
+		text := strings.Join(plan, "\n")
+		if !strings.Contains(text, "Hash Cond") && !strings.Contains(text, "Index Cond") || strings.Contains(text, "Join Filter") {
+			t.Errorf("the plan compares each row with each value:\n%s", text)
+		}
 	}
 }
