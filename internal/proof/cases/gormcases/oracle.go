@@ -563,7 +563,7 @@ type fate struct {
 // foresee sends the rows one by one, and returns the fate of each and the rows after all. It
 // returns an error if the database does.
 func (o *oracle) foresee(b *batch, keys []types.Snowflake) (fates []fate, after []storedRow, err error) {
-	err = o.undone(o.plain, func(tx *gorm.DB) error {
+	err = undone(o.plain, func(tx *gorm.DB) error {
 		for i := range b.rows {
 			before, err := rowsOf(tx, o.table)
 			if err != nil {
@@ -590,7 +590,7 @@ func (o *oracle) foresee(b *batch, keys []types.Snowflake) (fates []fate, after 
 					return err
 				}
 				for _, row := range before {
-					err := o.undone(tx, func(tx *gorm.DB) error {
+					err := undone(tx, func(tx *gorm.DB) error {
 						if err := tx.Exec("DELETE FROM "+o.table+" WHERE id <> ?", row["id"]).Error; err != nil {
 							return err
 						}
@@ -621,7 +621,7 @@ func (o *oracle) foresee(b *batch, keys []types.Snowflake) (fates []fate, after 
 }
 
 // undone runs work in a transaction, or a savepoint, and rolls it back.
-func (o *oracle) undone(db *gorm.DB, work func(tx *gorm.DB) error) error {
+func undone(db *gorm.DB, work func(tx *gorm.DB) error) error {
 	err := db.Transaction(func(tx *gorm.DB) error {
 		if err := work(tx); err != nil {
 			return err
@@ -665,7 +665,7 @@ func (o *oracle) statement(step int) error {
 	}
 	var affected int64
 	var plain []storedRow
-	refused := o.undone(o.plain, func(tx *gorm.DB) error {
+	refused := undone(o.plain, func(tx *gorm.DB) error {
 		sent, _ := b.run(tx, all, keys, false)
 		affected = sent.RowsAffected
 		if sent.Error != nil {
