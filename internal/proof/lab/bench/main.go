@@ -50,7 +50,7 @@ func run(ctx context.Context, o options, names []string) error {
 	if o.short && o.out == "" {
 		return fmt.Errorf("-short gives no results: name a file with -out")
 	}
-	here, err := output(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/snowkey/snowkey/internal/proof/lab/bench")
+	here, err := folder(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,6 +63,11 @@ func run(ctx context.Context, o options, names []string) error {
 		return nil
 	}
 	return writePage(filepath.Join(here, "results"), filepath.Join(here, "..", "..", "..", "..", "docs"))
+}
+
+// folder returns the folder of this package.
+func folder(ctx context.Context) (string, error) {
+	return output(ctx, "", "go", "list", "-f", "{{.Dir}}", "github.com/snowkey/snowkey/internal/proof/lab/bench")
 }
 
 func choose(names []string) (chosen []suite, err error) {

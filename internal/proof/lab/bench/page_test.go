@@ -26,6 +26,16 @@ func TestThePageShowsTheResults(t *testing.T) {
 	}
 }
 
+func TestTheProgramFindsItsResults(t *testing.T) {
+	here, err := folder(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(here, "results", suites[0].name+".txt")); err != nil {
+		t.Error(err)
+	}
+}
+
 // A benchmark that no page shows and no goal needs is not worth its time.
 func TestEveryTableIsMeasuredInFull(t *testing.T) {
 	sections, err := allSections("results")
