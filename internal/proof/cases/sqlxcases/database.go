@@ -21,6 +21,8 @@ type Database struct {
 
 	// Fails names cases that cannot pass because of the driver. The caller says why.
 	Fails []string
+	// Inexact says that the driver reads some types back otherwise than they were sent.
+	Inexact bool
 }
 
 // run runs a case.

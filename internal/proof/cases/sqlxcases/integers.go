@@ -4,9 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -147,54 +145,6 @@ func wantSame[T any](t *testing.T, got, want []T, key func(T) any) {
 			t.Errorf("stored %+v; want %+v", row, want)
 		}
 	}
-}
-
-func (d Database) integerRows(t *testing.T) {
-	d.tables(t, d.integerTables()[0])
-	h := sqlxhelper.New(NewCounter(1000), sqlxhelper.WithIntegerKeys())
-	many := []reader{{Name: "a"}, {Name: "given", ID: 7}, {Name: "b"}}
-	if err := h.InsertMany(ctx, d.DB, "int_readers", many); err != nil {
-		t.Fatalf("InsertMany() = %v; want nil", err)
-	}
-	one := &reader{Name: "one"}
-	if err := h.Insert(ctx, d.DB, "int_readers", one); err != nil {
-		t.Fatalf("Insert() = %v; want nil", err)
-	}
-	if many[0].ID != 1001 || many[1].ID != 7 || many[2].ID != 1002 || one.ID != 1003 {
-		t.Errorf("keys = %d, %d, %d, %d; want 1001, 7 as it was given, 1002, 1003", many[0].ID, many[1].ID, many[2].ID, one.ID)
-	}
-
-	again := []reader{{Name: "a"}, {Name: "c"}}
-	if err := h.With(sqlxhelper.OnConflictDoNothing("name")).InsertMany(ctx, d.DB, "int_readers", again); err != nil {
-		t.Fatalf("InsertMany(upsert) = %v; want nil", err)
-	}
-	if again[0].ID != 1001 || again[1].ID != 1005 {
-		t.Errorf("keys after an upsert = %d, %d; want 1001, which is stored, and 1005", again[0].ID, again[1].ID)
-	}
-
-	err := h.InsertMany(ctx, d.DB, "int_readers", []reader{{Name: "d"}, {ID: 1001, Name: "e"}})
-	if !errors.Is(err, sqlxhelper.ErrDuplicateKey) {
-		t.Errorf("InsertMany(a stored key) = %v; want ErrDuplicateKey", err)
-	}
-	err = h.Insert(ctx, d.DB, "int_readers", &reader{ID: 1 << 63, Name: "f"})
-	if !errors.Is(err, types.ErrRange) || !strings.Contains(err.Error(), "ID is 9223372036854775808, want 0..9223372036854775807") {
-		t.Errorf("Insert(1<<63) = %v; want types.ErrRange with the value", err)
-	}
-
-	yielded := map[uint]bool{}
-	n, err := sqlxhelper.InsertSeq(ctx, h, d.DB, "int_readers", iter.Seq2[*reader, error](func(yield func(*reader, error) bool) {
-		for i := range 300 {
-			m := &reader{Name: fmt.Sprint(i)}
-			if !yield(m, nil) {
-				return
-			}
-			yielded[m.ID] = true
-		}
-	}))
-	if n != 300 || err != nil || len(yielded) != 300 || yielded[0] {
-		t.Errorf("InsertSeq(300 rows) = %d, %v with %d keys; want 300, nil, 300", n, err, len(yielded))
-	}
-	d.wantCount(t, "int_readers", 305)
 }
 
 func (d Database) integersBelowZero(t *testing.T) {

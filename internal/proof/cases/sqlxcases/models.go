@@ -1,40 +1,12 @@
 package sqlxcases
 
 import (
-	"database/sql"
-	"encoding/json"
-	"time"
-
 	"github.com/snowkey/snowkey/types"
 )
-
-// everything has a field of each kind, and names that need quotes.
-type everything struct {
-	types.Model
-	Order   string              `db:"order"`
-	Group   sql.NullString      `db:"group"`
-	Count   int32               `db:"n_count"`
-	Price   float64             `db:"price"`
-	Paid    bool                `db:"paid"`
-	Data    []byte              `db:"data"`
-	JSON    json.RawMessage     `db:"doc"`
-	At      time.Time           `db:"at"`
-	Maybe   *time.Time          `db:"maybe"`
-	Comment *string             `db:"comment"`
-	Parent  types.NullSnowflake `db:"parent_id"`
-	Other   *types.Snowflake    `db:"other_id"`
-	Status  status              `db:"status"`
-	Skipped string              `db:"-"`
-	Joined  joined              `db:"joined" snowkey:"-"`
-}
 
 type status string
 
 type joined struct{ Name string }
-
-const everythingTable = "CREATE TABLE everything (id BIGINT PRIMARY KEY, %sorder%s VARCHAR(100) NOT NULL, " +
-	"%sgroup%s VARCHAR(100), n_count BIGINT NOT NULL, price DOUBLE PRECISION NOT NULL, paid BOOLEAN NOT NULL, data bytes, " +
-	"doc bytes, at moment NOT NULL, maybe moment NULL, comment VARCHAR(100), parent_id BIGINT, other_id BIGINT, status VARCHAR(20))"
 
 // row is a narrow row; the CHECK makes one that fails.
 type row struct {

@@ -1,16 +1,11 @@
 package sqlxcases
 
 import (
-	"bytes"
 	"context"
-	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -21,9 +16,8 @@ var ctx = context.Background()
 
 // Run runs all cases. They use the database one after the other.
 func Run(t *testing.T, d Database) {
-	d.run(t, "EveryKindOfFieldIsReadBackEqual", d.everyKindOfField)
-	d.run(t, "RowsOfEveryChunkSizeAreAllInserted", d.everyChunkSize)
-	d.run(t, "KeysThatAreSetAreKeptAndTheRestIsFilledAtOnce", d.keysKept)
+	d.run(t, "RandomRowsAreStoredTogetherAsOneByOne", func(t *testing.T) { d.Alike(t, 1, 10) })
+	d.run(t, "KeysOfEveryTypeAreFilledInEveryCallForRows", d.keyTypes)
 	d.run(t, "FailureInALaterChunkLeavesNothingOnAPool", d.laterChunkOnPool)
 	d.run(t, "FailureInALaterChunkLeavesTheTransactionUsable", d.laterChunkInTx)
 	d.run(t, "FailureOfASingleStatementLeavesTheTransactionUsable", d.singleStatementInTx)
@@ -32,16 +26,13 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "RetryAfterFailureWritesTheSameKeys", d.retry)
 	d.run(t, "EndedContextLeavesNothing", d.endedContext)
 	d.run(t, "CallsOnAPoolMayOverlap", d.concurrent)
-	d.run(t, "NarrowAndWideRowsAreAllInserted", d.widths)
 	d.run(t, "GraphOfThreeLevelsIsReadBack", d.graph)
 	d.run(t, "GraphTakesOneStatementPerTable", d.graphStatements)
 	d.run(t, "FailureInTheLastTableOfAGraphLeavesNothing", d.graphFailure)
 	d.run(t, "RowsThatReferToEachOtherAreStoredInAnyOrder", d.rowsThatReferToEachOther)
 	d.run(t, "TreeIsInsertedParentsFirst", d.tree)
 	d.run(t, "TypedKeysAreFilledThroughAGraph", d.typedGraph)
-	d.run(t, "TypedKeysAreFilledInEveryCallForRows", d.typedRows)
 	d.run(t, "IntegerKeysAreFilledThroughAGraph", d.integerGraph)
-	d.run(t, "IntegerKeysAreFilledInEveryCallForRows", d.integerRows)
 	d.run(t, "KeysOfTheProgramMayBeBelowZero", d.integersBelowZero)
 	d.run(t, "GraphIsOnTheShardOfTheTagOfItsRoot", d.shardedGraph)
 	d.run(t, "RowsAreOnTheShardsOfTheirTagsInEveryCall", d.shardedRows)
@@ -53,10 +44,8 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "TablesInACircleOfOwnersAreInsertedLevelByLevel", d.circleOfOwners)
 	d.run(t, "KeyOfAnotherNameServesEveryCall", d.namedKey)
 	d.run(t, "KeyIsOneColumnOfAPrimaryKeyOfSeveral", d.compositeKey)
-	d.run(t, "EveryTypeOfColumnIsReadBackEqual", d.everyType)
 	d.run(t, "ValueThatFailsIsAnErrorThatNamesIt", d.troubledValue)
 	d.run(t, "NumberAboveTheColumnIsAnErrorThatNamesIt", d.unsignedValue)
-	d.run(t, "GeneratedAndDefaultedColumnsAreLeftToTheDatabase", d.generatedColumns)
 	d.run(t, "NamesAreThoseOfTheMapperOfTheHandle", d.customMapper)
 	d.run(t, "ErrorNamesTheRowThatViolatesAConstraint", d.faultyRow)
 	d.run(t, "ErrorNamesOneOfTwoRowsThatAreAlike", d.twins)
@@ -119,58 +108,6 @@ func (d Database) upserts(t *testing.T) {
 	}
 }
 
-func (d Database) everyKindOfField(t *testing.T) {
-	quote := `"`
-	if d.Dialect == sqlxhelper.MySQL {
-		quote = "`"
-	}
-	d.tables(t, fmt.Sprintf(everythingTable, quote, quote, quote, quote))
-	at := time.Date(2024, 2, 29, 12, 30, 45, 123456000, time.UTC)
-	other, text := types.Snowflake(9), "c"
-	rows := []everything{
-		{
-			Model: types.Model{ID: 1 << 62}, Order: `why? :a $1 '12:30' "x" \ ::int`, Group: sql.NullString{String: "g?", Valid: true},
-			Count: -7, Price: 1.25, Paid: true, Data: []byte{0, 255, '?'}, JSON: json.RawMessage(`{"a":["?"]}`), At: at, Maybe: &at,
-			Comment: &text, Parent: types.NullSnowflake{Snowflake: 8, Valid: true}, Other: &other, Status: "new",
-		},
-		{Order: "", At: at, Data: []byte{}, JSON: json.RawMessage(`1`)},
-	}
-	h := sqlxhelper.New(NewCounter(100))
-	if err := h.InsertMany(ctx, d.DB, "everything", rows); err != nil {
-		t.Fatalf("InsertMany() = %v; want nil", err)
-	}
-	one := rows[0]
-	one.ID = 0
-	if err := h.Insert(ctx, d.DB, "everything", &one); err != nil {
-		t.Fatalf("Insert() = %v; want nil", err)
-	}
-	if rows[0].ID != 1<<62 || rows[1].ID != 101 || one.ID != 102 {
-		t.Errorf("keys = %d, %d, %d; want 1<<62, 101, 102", rows[0].ID, rows[1].ID, one.ID)
-	}
-	for _, want := range append(rows, one) {
-		var got everything
-		if err := d.DB.Get(&got, fmt.Sprintf("SELECT * FROM everything WHERE id = %d", want.ID)); err != nil {
-			t.Fatalf("Get(%d) = %v", want.ID, err)
-		}
-		wantEverything(t, got, want)
-	}
-}
-
-// wantEverything fails the test unless two rows are equal, times as instants.
-func wantEverything(t *testing.T, got, want everything) {
-	t.Helper()
-	if !got.At.Equal(want.At) || (got.Maybe == nil) != (want.Maybe == nil) || want.Maybe != nil && !got.Maybe.Equal(*want.Maybe) {
-		t.Errorf("times of %d = %v, %v; want %v, %v", want.ID, got.At, got.Maybe, want.At, want.Maybe)
-	}
-	if !bytes.Equal(got.Data, want.Data) || !bytes.Equal(got.JSON, want.JSON) {
-		t.Errorf("bytes of %d = %x, %s; want %x, %s", want.ID, got.Data, got.JSON, want.Data, want.JSON)
-	}
-	got.At, got.Maybe, got.Data, got.JSON = want.At, want.Maybe, want.Data, want.JSON
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("row %d = %+v; want %+v", want.ID, got, want)
-	}
-}
-
 // newRows returns n rows without keys that the table takes, numbered from 0.
 func newRows(n int) []row {
 	rows := make([]row, n)
@@ -178,62 +115,6 @@ func newRows(n int) []row {
 		rows[i] = row{N: i, A: fmt.Sprint("a", i), B: "b", C: "c", D: "d"}
 	}
 	return rows
-}
-
-func (d Database) everyChunkSize(t *testing.T) {
-	d.tables(t, rowsTable)
-	h := sqlxhelper.New(NewCounter(0))
-	for _, n := range []int{0, 1, 2, 32, 33, 49, 50, 51, 99, 100, 101, 150, 499, 500, 501, 1000, 1203} {
-		rows := newRows(n)
-		pointers := make([]*row, n)
-		for i := range rows {
-			pointers[i] = &rows[i]
-		}
-		for _, arg := range []any{rows, &rows, pointers, &pointers} {
-			for i := range rows {
-				rows[i].ID = 0
-			}
-			if err := h.InsertMany(ctx, d.DB, "many_rows", arg); err != nil {
-				t.Fatalf("InsertMany(%T of %d) = %v; want nil", arg, n, err)
-			}
-			var got []row
-			if err := d.DB.Select(&got, "SELECT * FROM many_rows ORDER BY n"); err != nil {
-				t.Fatal(err)
-			}
-			if len(got) != n || n > 0 && !reflect.DeepEqual(got, rows) {
-				t.Errorf("InsertMany(%T of %d): %d rows, equal to those given: %v; want all", arg, n, len(got), reflect.DeepEqual(got, rows))
-			}
-			d.exec(t, "DELETE FROM many_rows")
-		}
-	}
-}
-
-func (d Database) keysKept(t *testing.T) {
-	d.tables(t, rowsTable)
-	src := NewCounter(1000)
-	rows := newRows(130)
-	for i := range rows {
-		if i%3 == 0 {
-			rows[i].ID = types.Snowflake(i + 1)
-		}
-	}
-	if err := sqlxhelper.New(src).InsertMany(ctx, d.DB, "many_rows", rows); err != nil {
-		t.Fatalf("InsertMany() = %v; want nil", err)
-	}
-	next := types.Snowflake(1001)
-	for i := range rows {
-		want := types.Snowflake(i + 1)
-		if i%3 != 0 {
-			want, next = next, next+1
-		}
-		if rows[i].ID != want {
-			t.Fatalf("key of row %d = %d; want %d", i, rows[i].ID, want)
-		}
-	}
-	if !reflect.DeepEqual(src.fills, []int{86}) {
-		t.Errorf("Fill was called with %v keys; want once with 86", src.fills)
-	}
-	d.wantCount(t, "many_rows", 130)
 }
 
 // The places of a row in badRows that the database refuses. On every dialect they
@@ -394,30 +275,6 @@ func (d Database) concurrent(t *testing.T) {
 	}
 	wg.Wait()
 	d.wantCount(t, "many_rows", 480)
-}
-
-func (d Database) widths(t *testing.T) {
-	narrow := make([]types.Model, 3500)
-	d.tables(t, "CREATE TABLE narrow (id BIGINT PRIMARY KEY)")
-	h := sqlxhelper.New(NewCounter(0))
-	if err := h.InsertMany(ctx, d.DB, "narrow", narrow); err != nil {
-		t.Errorf("InsertMany(rows of one column) = %v; want nil", err)
-	}
-	d.wantCount(t, "narrow", len(narrow))
-
-	// 400 columns: more than SQLite's chunk of 300 values, in one row.
-	fields := []reflect.StructField{{Name: "ID", Type: reflect.TypeFor[types.Snowflake](), Tag: `db:"id"`}}
-	ddl := "CREATE TABLE wide (id BIGINT PRIMARY KEY"
-	for i := range 399 {
-		fields = append(fields, reflect.StructField{Name: fmt.Sprint("F", i), Type: reflect.TypeFor[int](), Tag: reflect.StructTag(fmt.Sprintf(`db:"f%d"`, i))})
-		ddl += fmt.Sprintf(", f%d INTEGER", i)
-	}
-	d.tables(t, ddl+")")
-	wide := reflect.MakeSlice(reflect.SliceOf(reflect.StructOf(fields)), 20, 20)
-	if err := h.InsertMany(ctx, d.DB, "wide", wide.Interface()); err != nil {
-		t.Errorf("InsertMany(rows of 400 columns) = %v; want nil", err)
-	}
-	d.wantCount(t, "wide", 20)
 }
 
 func (d Database) inTxCommits(t *testing.T) {

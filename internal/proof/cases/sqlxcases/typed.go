@@ -1,7 +1,10 @@
 package sqlxcases
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -71,40 +74,60 @@ func (d Database) typedGraph(t *testing.T) {
 	d.wantCount(t, "typed_accounts", 61)
 }
 
-func (d Database) typedRows(t *testing.T) {
-	d.tables(t, typedTables[0])
-	h := sqlxhelper.New(NewCounter(0))
-	many := make([]client, 50)
-	for i := range many {
-		many[i].Name = fmt.Sprint(i)
+// keyTypes stores rows by every call, and again by an upsert.
+func (d Database) keyTypes(t *testing.T) {
+	t.Run("Typed", func(t *testing.T) { fillsKeys[types.ID[client]](t, d) })
+	t.Run("Integer", func(t *testing.T) { fillsKeys[uint](t, d) })
+}
+
+func fillsKeys[K ~int64 | ~uint](t *testing.T, d Database) {
+	type reader struct {
+		ID   K      `db:"id"`
+		Name string `db:"name"`
 	}
-	if err := h.InsertMany(ctx, d.DB, "typed_clients", many); err != nil {
-		t.Fatalf("InsertMany() = %v; want nil", err)
+	d.tables(t, d.integerTables()[0])
+	h := sqlxhelper.New(NewCounter(1000), sqlxhelper.WithIntegerKeys())
+	one, many := &reader{Name: "one"}, []reader{{Name: "a"}, {Name: "given", ID: 7}, {Name: "b"}}
+	if err := errors.Join(h.InsertMany(ctx, d.DB, "int_readers", many), h.Insert(ctx, d.DB, "int_readers", one)); err != nil {
+		t.Fatalf("InsertMany(), Insert() = %v; want nil", err)
 	}
-	seen := map[types.ID[client]]bool{}
-	for _, c := range many {
-		seen[c.ID] = true
-	}
-	if len(seen) != len(many) || seen[0] {
-		t.Errorf("InsertMany(%d rows) set %d keys, or a zero; want one each", len(many), len(seen))
-	}
-	again := []client{{Name: "7"}, {Name: "new"}}
-	up := sqlxhelper.New(NewCounter(5000), sqlxhelper.OnConflictDoNothing("name"))
-	if err := up.InsertMany(ctx, d.DB, "typed_clients", again); err != nil {
+	again := []reader{{Name: "a"}, {Name: "c"}}
+	if err := h.With(sqlxhelper.OnConflictDoNothing("name")).InsertMany(ctx, d.DB, "int_readers", again); err != nil {
 		t.Fatalf("InsertMany(upsert) = %v; want nil", err)
 	}
-	if again[0].ID != many[7].ID || again[1].ID.IsZero() || seen[again[1].ID] {
-		t.Errorf("keys after an upsert = %d, %d; want %d, which is stored, and a new one", again[0].ID, again[1].ID, many[7].ID)
+	if got, want := []K{many[0].ID, many[1].ID, many[2].ID, one.ID, again[0].ID, again[1].ID}, []K{1001, 7, 1002, 1003, 1001, 1005}; !slices.Equal(got, want) {
+		t.Errorf("keys = %d; want %d, of which 7 was given, and 1001 stored before the upsert", got, want)
 	}
-	n, err := sqlxhelper.InsertSeq(ctx, sqlxhelper.New(NewCounter(9000)), d.DB, "typed_clients", func(yield func(client, error) bool) {
+	if err := h.InsertMany(ctx, d.DB, "int_readers", []reader{{Name: "d"}, {ID: 1001, Name: "e"}}); !errors.Is(err, sqlxhelper.ErrDuplicateKey) {
+		t.Errorf("InsertMany(a stored key) = %v; want ErrDuplicateKey", err)
+	}
+	wide := K(1) // as a signed number it is below zero
+	wide <<= 63
+	if err := h.Insert(ctx, d.DB, "int_readers", &reader{ID: wide, Name: "f"}); !errors.Is(err, types.ErrRange) || !strings.Contains(err.Error(), fmt.Sprintf("ID is %d, want 0..9223372036854775807", wide)) {
+		t.Errorf("Insert(%d) = %v; want types.ErrRange with the value", wide, err)
+	}
+	yielded := map[K]bool{}
+	pointers, err := sqlxhelper.InsertSeq(ctx, h, d.DB, "int_readers", func(yield func(*reader, error) bool) {
 		for i := range 300 {
-			if !yield(client{Name: fmt.Sprint("seq", i)}, nil) {
+			m := &reader{Name: fmt.Sprint(i)}
+			if !yield(m, nil) {
+				return
+			}
+			yielded[m.ID] = true
+		}
+	})
+	if pointers != 300 || err != nil || len(yielded) != 300 || yielded[0] {
+		t.Errorf("InsertSeq(300 pointers) = %d, %v with %d keys; want 300, nil, 300", pointers, err, len(yielded))
+	}
+	structs, err := sqlxhelper.InsertSeq(ctx, h, d.DB, "int_readers", func(yield func(reader, error) bool) {
+		for i := range 300 {
+			if !yield(reader{Name: fmt.Sprint("struct ", i)}, nil) {
 				return
 			}
 		}
 	})
-	if n != 300 || err != nil {
-		t.Errorf("InsertSeq(300 rows) = %d, %v; want 300, nil", n, err)
+	if structs != 300 || err != nil {
+		t.Errorf("InsertSeq(300 structs) = %d, %v; want 300, nil", structs, err)
 	}
-	d.wantCount(t, "typed_clients", 351)
+	d.wantCount(t, "int_readers", 605)
 }

@@ -1,13 +1,10 @@
 package sqlxcases
 
 import (
-	"bytes"
 	"database/sql"
 	"database/sql/driver"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -89,137 +86,12 @@ type Audit struct {
 	When *time.Time `db:"changed_at"`
 }
 
-// typed has what users of database/sql have in their structs.
-type typed struct {
-	types.Model
-	Int16   sql.NullInt16   `db:"c_int16"`
-	Int32   sql.NullInt32   `db:"c_int32"`
-	Int64   sql.NullInt64   `db:"c_int64"`
-	Byte    sql.NullByte    `db:"c_byte"`
-	Bool    sql.NullBool    `db:"c_bool"`
-	Float   sql.NullFloat64 `db:"c_float"`
-	Text    sql.NullString  `db:"c_text"`
-	Time    sql.NullTime    `db:"c_time"`
-	Generic sql.Null[int64] `db:"c_generic"`
-
-	PtrInt   *int                `db:"p_int"`
-	PtrPtr   **int               `db:"pp_int"`
-	PtrText  *string             `db:"p_text"`
-	PtrBool  *bool               `db:"p_bool"`
-	PtrTime  *time.Time          `db:"p_time"`
-	PtrKey   *types.Snowflake    `db:"p_key"`
-	NullKey  types.NullSnowflake `db:"n_key"`
-	PtrFloat *float64            `db:"p_float"`
-
-	Data []byte          `db:"data"`
-	Doc  json.RawMessage `db:"doc"`
-	At   time.Time       `db:"at"`
-
-	Amount    decimal  `db:"a_value"`
-	PtrAmount *decimal `db:"p_amount"` // nil: the method of the value must not be called
-	Level     level    `db:"l_value"`
-	PtrLevel  *level   `db:"p_level"`
-	Point     point    `db:"place"`
-	Labels    labels   `db:"labels"`
-
-	Int8    int8    `db:"c_int8"`
-	Uint8   uint8   `db:"c_uint8"`
-	Uint32  uint32  `db:"c_uint32"`
-	Uint64  uint64  `db:"c_uint64"`
-	Float32 float32 `db:"c_float32"`
-
-	Address
-	*Audit
-}
-
-const typedTable = "CREATE TABLE typed (id BIGINT PRIMARY KEY, c_int16 SMALLINT, c_int32 INTEGER, c_int64 BIGINT, c_byte SMALLINT, " +
-	"c_bool BOOLEAN, c_float DOUBLE PRECISION, c_text VARCHAR(100), c_time moment NULL, c_generic BIGINT, " +
-	"p_int BIGINT, pp_int BIGINT, p_text VARCHAR(100), p_bool BOOLEAN, p_time moment NULL, p_key BIGINT, n_key BIGINT, p_float DOUBLE PRECISION, " +
-	"data bytes, doc document, at moment NOT NULL, a_value amount, p_amount amount, l_value level, p_level level, place VARCHAR(50), labels list, " +
-	"c_int8 SMALLINT NOT NULL, c_uint8 SMALLINT NOT NULL, c_uint32 BIGINT NOT NULL, c_uint64 BIGINT NOT NULL, c_float32 DOUBLE PRECISION NOT NULL, " +
-	"city VARCHAR(50) NOT NULL, zip VARCHAR(50), changed_by VARCHAR(50), changed_at moment NULL)"
-
-// newTyped returns a row whose fields are NULL, zero or extreme. Which of these
-// depends on i modulo 3.
-func newTyped(i int) typed {
-	at := time.Date(2024, 2, 29, 23, 59, 59, 123456000, time.FixedZone("", 2*3600+1800)).Add(time.Duration(i) * time.Microsecond)
-	row := typed{
-		At: at, Amount: "0.0000000000", Level: "low", Point: point{-i, i}, Labels: labels{"a", fmt.Sprint(i)}, Doc: json.RawMessage(`{"a":["?","\\"]}`),
-		Data: []byte{0, 255, '\\', byte(i)}, Int8: math.MinInt8, Uint8: math.MaxUint8, Uint32: math.MaxUint32, Uint64: math.MaxInt64, Float32: 0.5,
-		Address: Address{City: "Zürich \\ \" ' {,} 😀\tx\n"}, Audit: &Audit{},
-	}
-	if i%3 == 0 {
-		return row
-	}
-	yes, n, text, key, f, amount, high := i%2 == 0, -i, "NULL", types.Snowflake(math.MaxInt64), 1e-300, decimal("-12345678901234567890.1234567890"), level("high")
-	ptr := &n
-	row.Int16, row.Int32 = sql.NullInt16{Int16: math.MinInt16, Valid: true}, sql.NullInt32{Int32: math.MaxInt32, Valid: true}
-	row.Int64, row.Byte = sql.NullInt64{Int64: math.MinInt64, Valid: true}, sql.NullByte{Byte: 7, Valid: true}
-	row.Bool, row.Float = sql.NullBool{Bool: yes, Valid: true}, sql.NullFloat64{Float64: -math.MaxFloat64 / 2, Valid: true}
-	row.Text, row.Time = sql.NullString{Valid: true}, sql.NullTime{Time: at, Valid: true}
-	row.Generic = sql.Null[int64]{V: 1 << 53, Valid: true}
-	row.PtrInt, row.PtrPtr, row.PtrText, row.PtrBool, row.PtrTime = &n, &ptr, &text, &yes, &at
-	row.PtrKey, row.NullKey, row.PtrFloat = &key, types.NullSnowflake{Snowflake: 1, Valid: true}, &f
-	row.Amount, row.PtrAmount, row.Level, row.PtrLevel = amount, &amount, high, &high
-	row.Zip, row.Audit = sql.NullString{String: "8000", Valid: true}, &Audit{By: &text, When: &at}
-	if i%3 == 1 {
-		row.Data, row.Doc, row.Labels = nil, json.RawMessage("null"), nil // NULL cannot be scanned into a RawMessage
-		row.Int8, row.Uint8, row.Uint32, row.Uint64, row.Float32 = 0, 0, 0, 0, float32(math.MaxFloat32)
-	}
-	return row
-}
-
 func (d Database) withLevels(t *testing.T) {
 	t.Helper()
 	if d.Dialect == sqlxhelper.PostgreSQL {
 		d.exec(t, "CREATE TYPE level AS ENUM ('low', 'high')")
 		t.Cleanup(func() { d.exec(t, "DROP TYPE level") })
 	}
-}
-
-// everyType writes few rows and many, which take different ways into the database.
-// It reads them back into the same types.
-func (d Database) everyType(t *testing.T) {
-	d.withLevels(t)
-	d.tables(t, typedTable)
-	for _, n := range []int{1, 3, 60} {
-		rows := make([]typed, n)
-		for i := range rows {
-			rows[i] = newTyped(i)
-		}
-		if err := sqlxhelper.New(NewCounter(types.Snowflake(n*1000))).InsertMany(ctx, d.DB, "typed", rows); err != nil {
-			t.Fatalf("InsertMany(%d rows) = %v; want nil", n, err)
-		}
-		for _, want := range rows {
-			var got typed
-			if err := d.DB.Get(&got, fmt.Sprintf("SELECT * FROM typed WHERE id = %d", want.ID)); err != nil {
-				t.Fatalf("Get(%d) = %v", want.ID, err)
-			}
-			// The instant is what counts: which zone it comes back in is the driver's choice.
-			for _, p := range []struct{ got, want *time.Time }{
-				{&got.At, &want.At}, {&got.Time.Time, &want.Time.Time}, {got.PtrTime, want.PtrTime}, {got.When, want.When},
-			} {
-				if p.got != nil && p.want != nil && p.got.Equal(*p.want) {
-					*p.got = *p.want
-				}
-			}
-			// MySQL keeps a document, not its text: there are blanks when it is read back.
-			var text bytes.Buffer
-			if err := json.Compact(&text, got.Doc); err != nil {
-				t.Errorf("document of row %d = %s, %v; want JSON", want.ID, got.Doc, err)
-			}
-			got.Doc = text.Bytes()
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("one of %d rows = %s; want %s", n, dump(got), dump(want))
-			}
-		}
-	}
-}
-
-// dump shows what pointers point to.
-func dump(row typed) string {
-	text, err := json.Marshal(row)
-	return fmt.Sprintf("%s %v", text, err)
 }
 
 // trouble is a Valuer that fails when it is told to.
@@ -295,31 +167,6 @@ func toldWhere(err error) bool {
 	}
 	where := reflect.Indirect(reflect.ValueOf(said)).FieldByName("Where")
 	return where.Kind() != reflect.String || where.String() != ""
-}
-
-type generated struct {
-	types.Model
-	N     int    `db:"n"`
-	Twice int    `db:"twice" snowkey:"-"`
-	State string `db:"state" snowkey:"-"`
-}
-
-func (d Database) generatedColumns(t *testing.T) {
-	d.tables(t, "CREATE TABLE generateds (id BIGINT PRIMARY KEY, n BIGINT, twice BIGINT GENERATED ALWAYS AS (n * 2) STORED, state VARCHAR(10) DEFAULT 'new')")
-	for _, n := range []int{1, 60} {
-		rows := make([]generated, n)
-		for i := range rows {
-			rows[i] = generated{N: i, Twice: -1, State: "?"}
-		}
-		if err := sqlxhelper.New(NewCounter(types.Snowflake(n*100))).InsertMany(ctx, d.DB, "generateds", rows); err != nil {
-			t.Fatalf("InsertMany(%d rows) = %v; want nil", n, err)
-		}
-		var wrong int
-		if err := d.DB.Get(&wrong, "SELECT COUNT(*) FROM generateds WHERE twice <> 2 * n OR state <> 'new'"); err != nil || wrong != 0 {
-			t.Errorf("rows with another value than the database's = %d, %v; want 0", wrong, err)
-		}
-	}
-	d.wantCount(t, "generateds", 61)
 }
 
 // tagged has its names in another tag, as in programs written for another library.

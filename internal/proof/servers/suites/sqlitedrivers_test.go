@@ -43,7 +43,7 @@ func TestSqlxCasesHoldOnModernc(t *testing.T) {
 	t.Parallel()
 	sqlxcases.Run(t, sqlxcases.Database{
 		DB: openSqlx(t, modernc, moderncFile(t)), Dialect: sqlxhelper.SQLite,
-		Fails: []string{"EveryTypeOfColumnIsReadBackEqual", "CommitThatFailsIsAnErrorAndLeavesNothing"},
+		Inexact: true, Fails: []string{"CommitThatFailsIsAnErrorAndLeavesNothing"},
 	})
 }
 
