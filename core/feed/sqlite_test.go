@@ -3,7 +3,6 @@
 package feed_test
 
 import (
-	"database/sql"
 	"flag"
 	"path/filepath"
 	"testing"
@@ -18,7 +17,10 @@ import (
 // shortSpan is for the edit loop, which has the usual journal mode alone.
 const shortSpan = 750 * time.Millisecond
 
-var feedSpan = flag.Duration("feed.span", shortSpan, "how long writers of the feed fail; longer than the default: in both journal modes")
+var feedSpan = flag.Duration("feed.span", shortSpan, "how long processes of the feed are killed; longer than the default: in both journal modes")
+
+// A process that another test has started.
+func TestAProcessOfTheFeed(t *testing.T) { feedcases.Process(t) }
 
 func TestTheFeedOfSQLiteMissesNoRow(t *testing.T) {
 	for _, journal := range []string{"WAL", "DELETE"} {
@@ -26,16 +28,12 @@ func TestTheFeedOfSQLiteMissesNoRow(t *testing.T) {
 			continue
 		}
 		t.Run(journal, func(t *testing.T) {
-			db, err := sql.Open("sqlite3", filepath.Join(t.TempDir(), "a.db")+"?_journal_mode="+journal+"&_busy_timeout=20000&_synchronous=OFF")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-			d := feedcases.Database{DB: db, Dialect: feed.SQLite}
+			dsn := filepath.Join(t.TempDir(), "a.db") + "?_journal_mode=" + journal + "&_busy_timeout=20000&_synchronous=OFF"
+			d := feedcases.Database{Driver: "sqlite3", DSN: dsn, Dialect: feed.SQLite}
 			if journal == "WAL" { // without it, a reader holds writers up
 				feedcases.Run(t, d)
 			}
-			t.Run("Chaos", func(t *testing.T) { feedcases.Chaos(t, d, 4, *feedSpan) })
+			t.Run("Processes", func(t *testing.T) { feedcases.Processes(t, d, *feedSpan) })
 		})
 	}
 }

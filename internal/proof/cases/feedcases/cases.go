@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -23,16 +24,39 @@ import (
 
 // A Database is where the cases run. Its pools may have any number of connections.
 type Database struct {
-	DB      *sql.DB
-	Dialect feed.Dialect
-	Kill    string // ends the connection %d, if it has a server
-	Self    string // tells a connection its number
-	Prepare []string
-	Commit  string // ends what Prepare has prepared under the name %[1]s
-	Read    *sql.DB
-	Feed    *sql.DB       // that of the feeds, if not DB
-	Schema  string        // of PostgreSQL, if not public
-	Crash   func(pid int) // ends the server, which comes back by itself
+	Driver, DSN string
+	FeedDSN     string // that of the feeds, if not DSN
+	ReplicaDSN  string
+	Dialect     feed.Dialect
+	Schema      string   // of PostgreSQL, if not public
+	Kill        string   // ends the connection %d, if it has a server
+	Self        string   // tells a connection its number
+	Prepare     []string // begins a transaction %s, and prepares it
+	Prepared    string   // lists what is prepared, the name in the fourth column
+	Commit      string   // ends what is prepared as %s
+
+	Crash          func(pid int) `json:"-"` // ends the server, which comes back by itself
+	DB, Feed, Read *sql.DB       `json:"-"` // made by connect
+}
+
+// connect makes the pools. What closes them goes to cleanup.
+func (d *Database) connect(cleanup func(func())) error {
+	for _, p := range []struct {
+		pool **sql.DB
+		dsn  string
+	}{{&d.DB, d.DSN}, {&d.Feed, d.FeedDSN}, {&d.Read, d.ReplicaDSN}} {
+		if p.dsn == "" {
+			continue
+		}
+		db, err := sql.Open(d.Driver, p.dsn)
+		if err != nil {
+			return err
+		}
+		cleanup(func() { _ = db.Close() })
+		*p.pool = db
+	}
+	d.Feed = cmp.Or(d.Feed, d.DB)
+	return nil
 }
 
 // orders makes a table, empty, which goes away with the test.
@@ -49,6 +73,7 @@ func (d Database) orders(t *testing.T) (name string) {
 }
 
 func (d Database) drop(t *testing.T, name string) {
+	d.endPrepared() // which the table would wait for
 	execute(t, d.DB, "DROP TABLE IF EXISTS "+name)
 	if d.Dialect == feed.PostgreSQL {
 		execute(t, d.DB, "DROP SEQUENCE IF EXISTS "+name+"_feed")
@@ -73,11 +98,15 @@ func (d Database) feed(t *testing.T, table string, slack time.Duration) *feed.Fe
 
 func (d Database) reader(t *testing.T, name, table string, slack time.Duration) *feed.Feed {
 	t.Helper()
-	f, err := feed.New(feed.Config{DB: cmp.Or(d.Feed, d.DB), Dialect: d.Dialect, Table: table, Reader: name, Slack: slack, Replica: d.Read})
+	f, err := feed.New(d.config(name, table, slack))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
+}
+
+func (d Database) config(reader, table string, slack time.Duration) feed.Config {
+	return feed.Config{DB: d.Feed, Dialect: d.Dialect, Table: table, Reader: reader, Slack: slack, Replica: d.Read}
 }
 
 func (d Database) install(t *testing.T, slack time.Duration) (table string, f *feed.Feed) {
@@ -147,51 +176,78 @@ func horizon(t *testing.T, f *feed.Feed, past types.Snowflake) types.Snowflake {
 // Run runs the cases.
 func Run(t *testing.T, d Database) {
 	const slack = time.Millisecond
-	t.Run("AnOpenTransactionHoldsTheHorizonAndBlocksNobody", func(t *testing.T) {
+	must(t, d.connect(t.Cleanup))
+	t.Run("TwoOpenTransactionsHoldTheHorizonAndBlockNobody", func(t *testing.T) {
 		if d.Dialect == feed.SQLite {
 			t.Skip("SQLite has one writer at a time")
 		}
 		table, f := d.install(t, slack)
 		g := generator(t)
-		first := next(t, g)
-		execute(t, d.DB, insert(table, first))
-		horizon(t, f, first)
+		stand := horizon(t, f, 1)
+		waits := func(held types.Snowflake) {
+			t.Helper()
+			calls := 40
+			if d.Dialect == feed.MySQL {
+				calls = 5 // of 0.1 s
+			}
+			for range calls {
+				execute(t, d.DB, insert(table, next(t, g)))
+				h, err := f.Horizon(t.Context(), 0)
+				must(t, err)
+				if h > held || h < stand {
+					t.Fatalf("Horizon() = %d after %d while a transaction that has inserted %d is open; want no more than that, and no less than before", h, stand, held)
+				}
+				stand = h
+				if open := time.Since(g.Layout().Parts(held).Time); f.Lag() < open {
+					t.Fatalf("Lag() = %v while a transaction is open that has inserted %d, %v ago; want no less", f.Lag(), held, open)
+				}
+			}
+		}
 
-		tx, err := d.DB.Begin()
+		early, err := d.DB.Begin()
 		must(t, err)
-		defer func() { _ = tx.Rollback() }()
+		defer func() { _ = early.Rollback() }()
 		held := next(t, g)
-		_, err = tx.Exec(insert(table, held))
+		_, err = early.Exec(insert(table, held))
 		must(t, err)
-		later := next(t, g)
-		execute(t, d.DB, insert(table, later))
-		stand := types.Snowflake(0)
-		calls := 80 // more than there are gates
-		if d.Dialect == feed.MySQL {
-			calls = 30 // of 0.1 s
-		}
-		for range calls {
-			h, err := f.Horizon(t.Context(), 0)
+		waits(held)
+		late, err := d.DB.Conn(t.Context())
+		must(t, err)
+		lose := func() { _ = late.Raw(func(any) error { return driver.ErrBadConn }) }
+		defer func() { lose(); _ = late.Close() }()
+		open := next(t, g)
+		name := preparedPrefix + open.String()
+		for _, text := range []string{fmt.Sprintf(d.Prepare[0], name), insert(table, open)} {
+			_, err = late.ExecContext(t.Context(), text)
 			must(t, err)
-			if h > held || h < stand {
-				t.Fatalf("Horizon() = %d after %d while a transaction that has inserted %d is open; want no more than that, and no less than before", h, stand, held)
-			}
-			stand = h
-			if open := time.Since(g.Layout().Parts(held).Time); f.Lag() < open {
-				t.Fatalf("Lag() = %v while a transaction is open that has inserted %d, %v ago; want no less", f.Lag(), held, open)
-			}
 		}
+		waits(held)
 		var fence types.Snowflake
 		must(t, d.DB.QueryRow("SELECT "+d.position()+" FROM "+table+"_feed").Scan(&fence))
-		if fence <= later {
-			t.Errorf("the fence is at %d while a transaction with %d is open; want it to go on", fence, held)
+		if fence <= open {
+			t.Errorf("the fence is at %d while transactions with %d and %d are open; want it to go on", fence, held, open)
 		}
-		execute(t, d.DB, insert(table, next(t, g)))
-		must(t, tx.Commit())
-		horizon(t, f, later)
-		got, err := f.Keys(t.Context(), first, 2)
-		if err != nil || len(got) != 2 || got[0] != held || got[1] != later {
-			t.Errorf("Keys(%d) = %v, %v; want %d, which was committed last, and %d", first, got, err, held, later)
+		_, err = early.Exec(insert(table, next(t, g)))
+		must(t, err)
+		must(t, early.Commit())
+		stand = horizon(t, f, held)
+		waits(open)
+		for _, text := range d.Prepare[1:] {
+			_, err = late.ExecContext(t.Context(), fmt.Sprintf(text, name))
+			must(t, err)
+		}
+		waits(open)
+		lose()
+		waits(open)
+		for end := time.Now().Add(patience); d.endPrepared() == 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("nothing is prepared for %v; want %s", patience, name)
+			}
+		}
+		want := d.after(table, 0)
+		readUpTo(t, f, 0, last(want))
+		if got, err := f.Keys(t.Context(), 0, len(want)+1); err != nil || !slices.Equal(got, want) {
+			t.Errorf("Keys(0) = %v, %v; want the %d rows, among them %d and %d, which were committed last", got, err, len(want), held, open)
 		}
 	})
 
