@@ -8,8 +8,10 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +48,7 @@ type Database struct {
 	key   string   // the type of the column and its constraint
 	null  string   // a type that takes NULL, in CAST
 	zone  string   // sets a time zone that is not UTC
+	made  string   // the type of a time
 	text  string   // what returns a time as text
 	value string   // a literal of a time
 	later string   // adds microseconds to a time
@@ -56,15 +59,18 @@ type Database struct {
 	unit  time.Duration
 	count int       // of the keys
 	end   time.Time // of the times that the database represents
+	wide  bool      // its times are exact for longer than those of the expressions
+
+	table, from, name string // of the keys, the table under a name, and the column
 }
 
 // newDatabase returns a database with its words.
 func newDatabase(db *sql.DB, d keysql.Dialect) Database {
-	x := Database{DB: db, Dialect: d, key: "BIGINT PRIMARY KEY", null: "BIGINT", none: "NULL", unit: time.Microsecond, count: 300,
+	x := Database{DB: db, Dialect: d, key: "BIGINT PRIMARY KEY", null: "BIGINT", none: "NULL", made: "TIMESTAMP", unit: time.Microsecond, count: 300,
 		end: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}
 	switch d {
 	case keysql.PostgreSQL:
-		x.zone = "SET TIME ZONE 'America/New_York'"
+		x.zone, x.made = "SET TIME ZONE 'America/New_York'", "timestamptz"
 		x.text, x.value, x.none = "to_char((%s) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')", "timestamptz '%sZ'", "NULL::timestamptz"
 		x.later = "(%s + interval '%d microseconds')"
 		x.json = []string{
@@ -73,7 +79,7 @@ func newDatabase(db *sql.DB, d keysql.Dialect) Database {
 		}
 		x.plan, x.span = "EXPLAIN ", "Index Cond: ((id > "
 	case keysql.MySQL:
-		x.zone, x.null = "SET time_zone = '-05:00'", "SIGNED"
+		x.zone, x.null, x.made = "SET time_zone = '-05:00'", "SIGNED", "DATETIME(6)"
 		x.text, x.value = "CAST(%s AS CHAR)", "TIMESTAMP '%s'"
 		x.later = "%s + INTERVAL %d MICROSECOND"
 		x.json = []string{"JSON_OBJECT('text', %[1]s, 'number', %[2]s)"}
@@ -88,13 +94,13 @@ func newDatabase(db *sql.DB, d keysql.Dialect) Database {
 			"(SELECT CAST(to_json(v) AS VARCHAR) FROM (SELECT %[1]s AS text, %[2]s AS number) AS v)",
 		}
 	case keysql.ClickHouse:
-		x.key, x.null = "BIGINT", "Nullable(BIGINT)"
+		x.key, x.null, x.made = "BIGINT", "Nullable(BIGINT)", "DateTime64(6, 'UTC')"
 		x.zone, x.count = "SET session_timezone = 'America/New_York'", 10_000
 		x.text, x.value, x.later = "toString(%s)", "'%s'", "addMicroseconds(%s, %d)"
 		x.json = []string{"formatRow('JSONEachRow', %[1]s AS text, %[2]s AS number)"}
 		x.end = time.Date(2299, 12, 31, 0, 0, 0, 0, time.UTC)
 	default:
-		x.zone, x.key = "SELECT 1", "INTEGER PRIMARY KEY"
+		x.zone, x.key, x.made = "SELECT 1", "INTEGER PRIMARY KEY", "TEXT"
 		x.text, x.value, x.unit = "%s", "'%s'", time.Millisecond
 		x.json = []string{"json_object('text', %[1]s, 'number', %[2]s)", "json_array(json_object('text', %[1]s, 'number', %[2]s)) ->> 0"}
 		x.plan, x.span = "EXPLAIN QUERY PLAN ", "(rowid>? AND rowid<?)"
@@ -102,37 +108,62 @@ func newDatabase(db *sql.DB, d keysql.Dialect) Database {
 	return x
 }
 
-// Run runs the cases.
+// Run runs the cases of the expressions.
 func Run(t *testing.T, db *sql.DB, d keysql.Dialect) {
 	x := newDatabase(db, d)
 	t.Run("page", func(t *testing.T) { pageAnswers(t, x) })
-	for name, layout := range layouts {
+	x.table, x.name = "keys_of_layout", "keys.id"
+	x.from = x.table + " AS " + d.Quote("keys") // a keyword of MySQL
+	x.each(t, "CREATE TEMPORARY TABLE ", func(t *testing.T, c *check) {
+		c.parts(t, c.from, c.column.Time(), c.column.Datacenter(), c.column.Worker(), c.column.Sequence(), c.column.Shard())
+		c.ends(t, c.from, c.column.Min("made"), fmt.Sprintf("(%s) + %d", c.column.Min("made"), c.layout.Max(c.layout.Epoch)))
+		c.partsGroupAndOrder(t)
+		c.uuidsAreThoseOfTheKeys(t)
+		c.textsAreThoseOfTheKeys(t)
+		c.noKeyHasNoTextAndNoUUID(t)
+		c.ticksBeginAndEndAsThoseOfTheLayout(t)
+		c.minOfNoTime(t)
+		c.betweenSelectsTheKeysMadeThen(t)
+		c.betweenUsesTheIndexOfTheKey(t)
+	})
+}
+
+// each runs a case for each of layouts and for random ones. Its table has keys, and times to make
+// keys of.
+func (x Database) each(t *testing.T, create string, run func(*testing.T, *check)) {
+	rng, all := rand.New(rand.NewPCG(1, 2)), maps.Clone(layouts)
+	for n := range 6 {
+		all[fmt.Sprintf("random %d", n)] = randomLayout(rng)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
-			conn, err := db.Conn(t.Context())
+			conn, err := x.DB.Conn(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			c := &check{Database: x, conn: conn, layout: layout, rng: rand.New(rand.NewPCG(1, 2))}
-			if c.column, err = keysql.New(d, layout, "keys.id"); err != nil {
+			c := &check{Database: x, conn: conn, layout: all[name], rng: rng, made: map[types.Snowflake]time.Time{}}
+			if c.column, err = keysql.New(x.Dialect, c.layout, x.name); err != nil {
 				t.Fatal(err)
 			}
 			c.exec(t, x.zone)
-			c.exec(t, "CREATE TEMPORARY TABLE keys_of_layout (id "+x.key+")")
-			defer c.exec(t, "DROP TABLE keys_of_layout")
+			c.exec(t, create+x.table+" (id "+x.key+", made "+x.made+")")
+			defer c.exec(t, "DROP TABLE "+x.table)
 			c.fill(t)
-			c.partsAreThoseOfTheLayout(t)
-			c.partsGroupAndOrder(t)
-			c.uuidsAreThoseOfTheKeys(t)
-			c.textsAreThoseOfTheKeys(t)
-			c.noKeyHasNoTextAndNoUUID(t)
-			c.ticksBeginAndEndAsThoseOfTheLayout(t)
-			c.minIsThatOfTheLayout(t)
-			c.minOfNoTime(t)
-			c.betweenSelectsTheKeysMadeThen(t)
-			c.betweenUsesTheIndexOfTheKey(t)
+			run(t, c)
 		})
 	}
+}
+
+// randomLayout returns a layout of whole microseconds.
+func randomLayout(rng *rand.Rand) core.Layout {
+	l := core.Layout{
+		Epoch: time.UnixMicro(rng.Int64N(2e15)), Unit: time.Duration(1+rng.Int64N(1e6)) * time.Microsecond,
+		TimeBits: 25 + rng.IntN(20), DatacenterBits: rng.IntN(6), WorkerBits: rng.IntN(6),
+	}
+	l.SequenceBits = 1 + rng.IntN(63-l.TimeBits-l.DatacenterBits-l.WorkerBits)
+	l.ShardBits = rng.IntN(min(l.SequenceBits, 9))
+	return l
 }
 
 // A check is one layout on one connection.
@@ -143,6 +174,7 @@ type check struct {
 	column keysql.Column
 	rng    *rand.Rand
 	keys   []types.Snowflake
+	made   map[types.Snowflake]time.Time // stored beside each key
 }
 
 func (c *check) exec(t *testing.T, text string) {
@@ -163,51 +195,61 @@ func (c *check) spoken(text string) string {
 // end is the first moment without keys, or without exact times.
 func (c *check) end() time.Time {
 	end := c.layout.Exhausted()
-	for _, limit := range []time.Time{c.layout.Epoch.Add(exact), c.Database.end} {
-		if end.After(limit) {
-			end = limit
-		}
+	if limit := c.layout.Epoch.Add(exact); end.After(limit) && !c.wide {
+		end = limit
+	}
+	if end.After(c.Database.end) {
+		end = c.Database.end
 	}
 	return end
 }
 
 // moment returns a random time of the layout.
 func (c *check) moment() time.Time {
-	seconds := c.end().Unix() - c.layout.Epoch.Unix() - 1
-	return c.layout.Epoch.Add(time.Duration(c.rng.Int64N(seconds)) * time.Second).Add(time.Duration(c.rng.Int64N(1e9)))
+	epoch := c.layout.Epoch.UnixMicro()
+	return time.UnixMicro(epoch + c.rng.Int64N(c.end().UnixMicro()-epoch)).UTC().Truncate(c.unit)
 }
 
-// fill stores random keys, the first and the last keys of ticks, and the first and the last.
+// fill stores random keys, the first and the last keys of ticks, and the first and the last. The
+// times beside them are random too, and some are outside the layout.
 func (c *check) fill(t *testing.T) {
 	t.Helper()
-	last := c.layout.Max(c.end().Add(-1))
-	seen := map[types.Snowflake]bool{0: true, last: true}
-	for len(seen) < c.count {
+	made := []time.Time{
+		c.layout.Epoch, c.layout.Epoch.Add(-c.unit), c.layout.Epoch.Add(-time.Second), time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC),
+		c.end().Add(-c.unit), c.end(), c.Database.end,
+	}
+	if c.Dialect.Valid() {
+		made = append(made, time.Date(1000, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC))
+	}
+	seen := []types.Snowflake{0, c.layout.Max(c.end().Add(-1))}
+	for len(c.made) < c.count {
 		at := c.moment()
 		first, last := c.layout.Min(at), c.layout.Max(at)
-		switch c.rng.IntN(4) {
-		case 0:
-			seen[first] = true
-		case 1:
-			seen[last] = true
-		default:
-			seen[first+types.Snowflake(c.rng.Int64N(int64(last-first)+1))] = true
+		seen = append(seen, first, last, first+types.Snowflake(c.rng.Int64N(int64(last-first)+1)))
+		id, at := seen[0], c.moment()
+		if seen = seen[1:]; len(made) > 0 {
+			at, made = made[0].UTC().Truncate(c.unit), made[1:]
+		}
+		if _, twice := c.made[id]; !twice {
+			c.keys = append(c.keys, id)
+			c.made[id] = at
 		}
 	}
-	var rows []string
-	for id := range seen {
-		c.keys = append(c.keys, id)
-		rows = append(rows, fmt.Sprintf("(%d)", id))
+	for keys := range slices.Chunk(c.keys, 1000) {
+		var rows []string
+		for _, id := range keys {
+			rows = append(rows, fmt.Sprintf("(%d, %s)", id, c.literal(c.made[id])))
+		}
+		c.exec(t, "INSERT INTO "+c.table+" VALUES "+strings.Join(rows, ", "))
 	}
-	c.exec(t, "INSERT INTO keys_of_layout VALUES "+strings.Join(rows, ", "))
 }
 
-func (c *check) partsAreThoseOfTheLayout(t *testing.T) {
-	query := "SELECT id, " + fmt.Sprintf(c.text, c.column.Time()) + ", " + c.column.Datacenter() + ", " +
-		c.column.Worker() + ", " + c.column.Sequence() + ", " + c.column.Shard() + " FROM keys_of_layout AS " + c.alias()
-	n := 0
-	c.query(t, query, func(row *sql.Rows) error {
-		n++
+// parts compares what is read of the time, the datacenter, the worker, the sequence and the shard
+// with the layout.
+func (c *check) parts(t *testing.T, from string, columns ...string) {
+	t.Helper()
+	query := "SELECT id, " + fmt.Sprintf(c.text, columns[0]) + ", " + strings.Join(columns[1:], ", ") + " FROM " + from
+	c.rows(t, query, func(row *sql.Rows) error {
 		var id types.Snowflake
 		var text string
 		var got core.Parts
@@ -221,8 +263,33 @@ func (c *check) partsAreThoseOfTheLayout(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// ends compares the first and the last key of ticks with the layout.
+func (c *check) ends(t *testing.T, from, first, last string) {
+	t.Helper()
+	query := "SELECT id, " + first + ", " + last + " FROM " + from
+	c.rows(t, query, func(row *sql.Rows) error {
+		var id, first, last types.Snowflake
+		err := row.Scan(&id, &first, &last)
+		at := c.made[id]
+		if want := c.layout.Min(at); first != want || last != want+c.layout.Max(c.layout.Epoch) {
+			t.Errorf("keys of the tick of %v in SQL = %d to %d; want %d to %d\n%s", at, first, last, want, want+c.layout.Max(c.layout.Epoch), query)
+		}
+		return err
+	})
+}
+
+// rows is query for a query that returns a row for each key.
+func (c *check) rows(t *testing.T, text string, scan func(*sql.Rows) error) {
+	t.Helper()
+	n := 0
+	c.query(t, text, func(row *sql.Rows) error {
+		n++
+		return scan(row)
+	})
 	if n != len(c.keys) {
-		t.Errorf("rows = %d; want %d", n, len(c.keys))
+		t.Errorf("rows = %d; want %d\n%s", n, len(c.keys), text)
 	}
 }
 
@@ -230,7 +297,7 @@ func (c *check) partsAreThoseOfTheLayout(t *testing.T) {
 func (c *check) partsGroupAndOrder(t *testing.T) {
 	for _, part := range []string{c.column.Time(), c.column.Datacenter(), c.column.Worker(), c.column.Sequence(), c.column.Shard()} {
 		n := 0
-		c.query(t, "SELECT count(*) FROM keys_of_layout AS "+c.alias()+" GROUP BY "+part+" ORDER BY "+part, func(row *sql.Rows) error {
+		c.query(t, "SELECT count(*) FROM "+c.from+" GROUP BY "+part+" ORDER BY "+part, func(row *sql.Rows) error {
 			var keys int
 			err := row.Scan(&keys)
 			n += keys
@@ -245,13 +312,12 @@ func (c *check) partsGroupAndOrder(t *testing.T) {
 // On PostgreSQL and DuckDB the database compares uuids, elsewhere their text.
 func (c *check) uuidsAreThoseOfTheKeys(t *testing.T) {
 	uuid := c.column.UUID()
-	n, last := 0, types.Snowflake(-1)
+	last := types.Snowflake(-1)
 	text := uuid
 	if c.Dialect == keysql.DuckDB { // whose driver returns bytes
 		text = "CAST(" + uuid + " AS VARCHAR)"
 	}
-	c.query(t, "SELECT id, "+text+" FROM keys_of_layout AS "+c.alias()+" ORDER BY "+uuid, func(row *sql.Rows) error {
-		n++
+	c.rows(t, "SELECT id, "+text+" FROM "+c.from+" ORDER BY "+uuid, func(row *sql.Rows) error {
 		var id types.Snowflake
 		var got string
 		err := row.Scan(&id, &got)
@@ -262,9 +328,6 @@ func (c *check) uuidsAreThoseOfTheKeys(t *testing.T) {
 		last = id
 		return err
 	})
-	if n != len(c.keys) {
-		t.Errorf("rows = %d; want %d", n, len(c.keys))
-	}
 }
 
 func (c *check) textsAreThoseOfTheKeys(t *testing.T) {
@@ -272,10 +335,9 @@ func (c *check) textsAreThoseOfTheKeys(t *testing.T) {
 	for _, object := range c.json {
 		columns += ", " + fmt.Sprintf(object, c.column.Text(), "id")
 	}
-	query := "SELECT " + columns + " FROM keys_of_layout AS " + c.alias()
-	n, rounded := 0, 0
-	c.query(t, query, func(row *sql.Rows) error {
-		n++
+	query := "SELECT " + columns + " FROM " + c.from
+	rounded := 0
+	c.rows(t, query, func(row *sql.Rows) error {
 		var id types.Snowflake
 		var text string
 		objects := make([]string, len(c.json))
@@ -303,17 +365,14 @@ func (c *check) textsAreThoseOfTheKeys(t *testing.T) {
 		}
 		return nil
 	})
-	if n != len(c.keys) {
-		t.Errorf("rows = %d; want %d", n, len(c.keys))
-	}
 	// The number is written in full, and read as another.
-	if narrow := c.layout.Max(c.layout.Exhausted()) < 1<<53; (rounded == 0) != narrow {
-		t.Errorf("%d of %d numbers were rounded; want none only below 2^53", rounded, n)
+	if narrow := slices.Max(c.keys) < 1<<53; (rounded == 0) != narrow {
+		t.Errorf("%d of %d numbers were rounded; want none only below 2^53", rounded, len(c.keys))
 	}
 }
 
 func (c *check) noKeyHasNoTextAndNoUUID(t *testing.T) {
-	from := " FROM (SELECT CAST(NULL AS " + c.null + ") AS id) AS " + c.alias()
+	from := " FROM (SELECT CAST(NULL AS " + c.null + ") AS id) AS " + c.Dialect.Quote("keys")
 	for _, expression := range []string{c.column.UUID(), c.column.Text()} {
 		var none sql.NullString
 		if c.row(t, "SELECT "+expression+from, &none); none.Valid {
@@ -340,10 +399,8 @@ func (c *check) ticksBeginAndEndAsThoseOfTheLayout(t *testing.T) {
 	}
 	begin := c.column.Time()
 	end := fmt.Sprintf(c.later, begin, c.layout.Unit/time.Microsecond)
-	query := "SELECT id, " + c.column.Min(begin) + " FROM keys_of_layout AS " + c.alias()
-	n := 0
-	c.query(t, query, func(row *sql.Rows) error {
-		n++
+	query := "SELECT id, " + c.column.Min(begin) + " FROM " + c.from
+	c.rows(t, query, func(row *sql.Rows) error {
 		var id, got types.Snowflake
 		err := row.Scan(&id, &got)
 		if want := c.layout.Min(c.layout.Parts(id).Time); got != want {
@@ -351,32 +408,10 @@ func (c *check) ticksBeginAndEndAsThoseOfTheLayout(t *testing.T) {
 		}
 		return err
 	})
-	if n != len(c.keys) {
-		t.Errorf("rows = %d; want %d", n, len(c.keys))
-	}
-	for span, want := range map[string]int{c.column.Between(begin, end): n, c.column.Between(begin, begin): 0, c.column.Between(end, end): 0} {
+	for span, want := range map[string]int{c.column.Between(begin, end): len(c.keys), c.column.Between(begin, begin): 0, c.column.Between(end, end): 0} {
 		var got int
-		query := "SELECT count(*) FROM keys_of_layout AS " + c.alias() + " WHERE " + span
+		query := "SELECT count(*) FROM " + c.from + " WHERE " + span
 		if c.row(t, query, &got); got != want {
-			t.Errorf("%s = %d; want %d", query, got, want)
-		}
-	}
-}
-
-func (c *check) minIsThatOfTheLayout(t *testing.T) {
-	moments := []time.Time{
-		c.layout.Epoch, c.layout.Epoch.Add(-time.Second), c.end().Add(-time.Millisecond).Truncate(time.Millisecond),
-		time.Date(1950, 1, 1, 0, 0, 0, 0, time.UTC), c.Database.end,
-	}
-	for range 40 {
-		moments = append(moments, c.moment())
-	}
-	for _, at := range moments {
-		at = at.Truncate(c.unit)
-		query := "SELECT " + c.column.Min(c.literal(at))
-		var got types.Snowflake
-		c.row(t, query, &got)
-		if want := c.layout.Min(at); got != want {
 			t.Errorf("%s = %d; want %d", query, got, want)
 		}
 	}
@@ -409,7 +444,7 @@ func (c *check) betweenSelectsTheKeysMadeThen(t *testing.T) {
 				want++
 			}
 		}
-		query := "SELECT count(*) FROM keys_of_layout AS " + c.alias() + " WHERE " + c.column.Between(c.literal(from), c.literal(to))
+		query := "SELECT count(*) FROM " + c.from + " WHERE " + c.column.Between(c.literal(from), c.literal(to))
 		var got int
 		if c.row(t, query, &got); got != want {
 			t.Errorf("%s = %d; want %d", query, got, want)
@@ -425,7 +460,7 @@ func (c *check) betweenUsesTheIndexOfTheKey(t *testing.T) {
 		c.exec(t, "SET enable_seqscan = off")
 		c.exec(t, "SET enable_bitmapscan = off")
 	}
-	query := c.plan + "SELECT id FROM keys_of_layout AS " + c.alias() + " WHERE " + c.column.Between(c.literal(c.layout.Epoch), c.literal(c.layout.Epoch.Add(time.Hour)))
+	query := c.plan + "SELECT id FROM " + c.from + " WHERE " + c.column.Between(c.literal(c.layout.Epoch), c.literal(c.layout.Epoch.Add(time.Hour)))
 	plan := c.planOf(t, query)
 	// On TiDB the key is the table.
 	if !strings.Contains(plan, c.span) && !strings.Contains(plan, "TableRangeScan") {
@@ -454,9 +489,6 @@ func (c *check) planOf(t *testing.T, query string) string {
 	})
 	return plan
 }
-
-// alias returns the name of the table in the name of the column. It is a keyword of MySQL.
-func (c *check) alias() string { return c.Dialect.Quote("keys") }
 
 func (c *check) literal(at time.Time) string {
 	return fmt.Sprintf(c.value, at.UTC().Format("2006-01-02 15:04:05.999999"))
