@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
@@ -90,7 +92,15 @@ func faultsOnPostgres(t *testing.T) (targets []faultTarget) {
 					query.Set(mode.parameters[i], mode.parameters[i+1])
 				}
 				u.Host, u.RawQuery = address, query.Encode()
-				return sql.Open(mode.driver, u.String())
+				if mode.driver != "pgx" {
+					return sql.Open(mode.driver, u.String())
+				}
+				config, err := pgx.ParseConfig(u.String())
+				if err != nil {
+					return nil, err
+				}
+				// It would ping after a second without a statement, which a busy machine takes, and the call have more messages.
+				return stdlib.OpenDB(*config, stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })), nil
 			},
 		})
 	}
