@@ -14,6 +14,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
@@ -37,7 +38,7 @@ func RunUpserts(t *testing.T, target Target) {
 		{"UpsertsThatOnceLeftNoKeyLeaveThatOfTheStoredRow", func(e *env) {
 			e.only(len(oracleExamples[e.db.Name()]) > 0, "the oracle has found no example there")
 			for _, x := range oracleExamples[e.db.Name()] {
-				o := &oracle{env: e, altered: x.altered}
+				o := &oracle{env: e, altered: x.altered, example: true}
 				if _, failure := o.replay(x.seed, x.steps); failure != nil {
 					e.Errorf("%s: %v", x.what, failure)
 				}
@@ -70,8 +71,11 @@ var oracleExamples = map[string][]oracleExample{
 func playOracle(e *env, altered bool) {
 	e.Helper()
 	o := &oracle{env: e, altered: altered}
-	prefix := e.prefix
-	e.play(e.runs(), statementsPerTable, func(seed uint64, steps []int) (int, error) {
+	prefix, tables := e.prefix, 3*e.runs()
+	if e.sqlite() { // which is fast
+		tables *= 8
+	}
+	e.play(tables, statementsPerTable, func(seed uint64, steps []int) (int, error) {
 		e.prefix = fmt.Sprintf("%s%d_", prefix, o.tables)
 		o.tables++
 		return o.replay(seed, steps)
@@ -89,37 +93,67 @@ var unmended = map[string]string{
 	"later row with its own key": "it equals an earlier row that met a stored one, and nothing tells it from a row that was stored before",
 }
 
-// oracleRow is a row of the random tables. Which columns have values, and which type each
-// has, depends on the table.
-type oracleRow struct {
-	ID         types.Snowflake
+// oracleRow is a row of the random tables, with a key of type K and what else F has. Which
+// columns have values, and which type each has, depends on the table.
+type oracleRow[K ~int64, F any] struct {
+	ID         K
 	Note       string // says which row of which statement wrote it last
 	S0, S1, S2 *string
 	N0, N1     *int64
 	F0         *float64
 	T0         *time.Time
 	B0         []byte
-	Kids       []oracleKid `gorm:"foreignKey:RowID"`
+	More       F                 `gorm:"embedded"`
+	Kids       []oracleKid[K, F] `gorm:"foreignKey:RowID"`
 }
 
 // oracleKid refers to a row. No foreign key of the database says so, as it would hide a wrong
 // parent.
-type oracleKid struct {
+type oracleKid[K ~int64, F any] struct {
 	ID    types.Snowflake
-	RowID types.Snowflake
-	Row   *oracleRow
+	RowID K
+	Row   *oracleRow[K, F]
 	Name  string
+}
+
+type (
+	oracleNone   struct{}
+	oracleFilled struct { // GORM asks the database for it, where an INSERT returns columns
+		Score int64 `gorm:"default:(3+4)"`
+	}
+)
+
+// TableName makes the models those of one table.
+func (oracleRow[K, F]) TableName(n schema.Namer) string { return n.TableName("oracle_row") }
+
+// TableName is that of [oracleRow].
+func (oracleKid[K, F]) TableName(n schema.Namer) string { return n.TableName("oracle_kid") }
+
+// An oracleModel is a model of the table in a program.
+type oracleModel struct {
+	send    func(b *batch, db *gorm.DB, list []int, keys []types.Snowflake, plugin bool) (tx *gorm.DB, memory []types.Snowflake)
+	counted bool // GORM takes the key for one that the database counts
+}
+
+// oracleModels begins with those whose rows GORM also makes of maps: it cannot read what the
+// database returns into these.
+var oracleModels = []oracleModel{
+	{send[types.Snowflake, oracleNone], false}, {send[types.ID[oracleNone], oracleNone], false},
+	{send[types.Snowflake, oracleFilled], false}, {send[int64, oracleNone], true}, {send[int64, oracleFilled], true},
 }
 
 // An oracle is a table, and what is counted over all tables.
 type oracle struct {
 	*env
 	plain    *gorm.DB // without the plugin
-	altered  bool     // the table is, between statements
+	example  bool
+	altered  bool // the table is, between statements
+	counts   bool // the database does, where a row has no key
 	table    string
 	columns  []oracleColumn
 	indexes  []oracleIndex
 	chance   *rand.Rand
+	more     *rand.Rand // of what does not decide whether rows meet; nil: the same for all statements
 	doing    string
 	features []string // of the table and the statement, for unmended
 	dummies  int64
@@ -144,10 +178,14 @@ type oracleIndex struct {
 
 // replay makes the table of seed and runs steps on it.
 func (o *oracle) replay(seed uint64, steps []int) (at int, failure error) {
-	o.plain, o.db = o.open(&gorm.Config{}), o.withPlugin(&gorm.Config{})
+	o.integers()
+	o.plain = o.open(&gorm.Config{})
 	o.table = o.prefix + "oracle_rows"
 	o.features = nil
 	o.chance = rand.New(rand.NewPCG(seed, 1<<32))
+	if !o.example {
+		o.more = rand.New(rand.NewPCG(seed, 1<<33))
+	}
 	made := o.make()
 	defer func() {
 		o.ddl("DROP TABLE PRE_oracle_rows")
@@ -158,6 +196,9 @@ func (o *oracle) replay(seed uint64, steps []int) (at int, failure error) {
 	ofTable := o.features
 	for n, i := range steps {
 		o.chance = rand.New(rand.NewPCG(seed, uint64(i)))
+		if o.more != nil {
+			o.more = rand.New(rand.NewPCG(seed, 1<<34+uint64(i)))
+		}
 		if o.features = ofTable; o.altered && o.often(5) {
 			made += ";\n" + o.alter(i)
 			ofTable = o.features
@@ -212,11 +253,14 @@ func (o *oracle) make() string {
 			o.columns = append(o.columns, oracleColumn{field: fields[0], name: strings.ToLower(fields[0]), oracleType: typ})
 		}
 	}
-	key := "bigint"
-	if o.sqlite() && o.often(5) {
-		key = "integer"
+	key := "bigint NOT NULL"
+	if o.counts = !o.sqlite() && o.more != nil && o.more.IntN(2) == 0; o.counts {
+		key += map[bool]string{true: " AUTO_INCREMENT", false: " GENERATED BY DEFAULT AS IDENTITY (START 4611686018427387904)"}[o.mysql()]
 	}
-	text := "CREATE TABLE PRE_oracle_rows (id " + key + " NOT NULL PRIMARY KEY, note varchar(40)"
+	if o.sqlite() && o.often(5) {
+		key, o.counts = "integer", o.more != nil
+	}
+	text := "CREATE TABLE PRE_oracle_rows (id " + key + " PRIMARY KEY, score bigint DEFAULT 7, note varchar(40)"
 	for i, c := range o.columns {
 		text += ", " + c.name + " " + c.sql
 		if o.often(1) && !c.prefix && strings.Contains("SN", c.field[:1]) {
@@ -361,11 +405,15 @@ type batch struct {
 	moves   bool // columns of unique keys may change
 	silent  bool // the database fills a column
 	session gorm.Session
+
+	model     oracleModel
+	returning *clause.Returning
+	replaces  bool
 }
 
 // batch draws a statement. step is in the notes of its rows.
 func (o *oracle) batch(step int, before []storedRow) *batch {
-	b := &batch{form: pick(o, []string{"slice", "slice", "pointers", "batches of 2", "maps", "save", "parents"})}
+	b := &batch{model: oracleModels[0], form: pick(o, []string{"slice", "slice", "pointers", "batches of 2", "maps", "save", "parents"})}
 	b.session.PrepareStmt = o.often(2)
 	named := []string{"note"}
 	for _, c := range o.columns {
@@ -418,11 +466,58 @@ func (o *oracle) batch(step int, before []storedRow) *batch {
 		b.form = "struct"
 	}
 	b.clause = o.conflict(b)
+	if o.more != nil {
+		o.vary(b)
+	}
 	o.doing = fmt.Sprintf("%s %+v of %v, keys %d, kids %d", b.form, b.clause, b.rows, b.keys, b.kids)
 	if o.mysql() && b.moves && len(b.rows) > 1 {
 		o.features = append(o.features, "mysql batch that moves")
 	}
 	return b
+}
+
+// vary draws how the program sends the statement: with which model, from which call, and what it
+// asks back.
+func (o *oracle) vary(b *batch) {
+	one := func(of int) bool { return o.more.IntN(of) == 0 }
+	b.session.FullSaveAssociations = b.form != "parents" && one(5)
+	if b.form == "maps" {
+		b.model = oracleModels[o.more.IntN(2)]
+		return
+	}
+	n := o.more.IntN(len(oracleModels))
+	switch given := slices.ContainsFunc(b.keys, func(id types.Snowflake) bool { return id != 0 }); {
+	case oracleModels[n].counted && !o.counts:
+		n = 0
+	case n == 4 && given: // where GORM counts by the default too, and by that alone with the plugin
+		n = 3
+	}
+	b.model = oracleModels[n]
+	for i := range b.keys {
+		// GORM makes a difference for rows with a key. To a small one the database may count.
+		if n == 3 && b.keys[i] < 10 && (b.keys[i] > 0 || one(3)) {
+			o.dummies++
+			b.keys[i] = 1<<40 + 1000*types.Snowflake(o.dummies)
+		}
+	}
+	on, _ := b.clause.(clause.OnConflict)
+	switch {
+	case b.form == "save" || b.form == "parents":
+	case b.form == "struct" && one(4):
+		b.form, b.clause, b.updates, b.moves = "save one", upsertAll(), true, true
+	case b.form == "slice" && one(4):
+		b.form = "generic"
+	case b.updates && !on.DoNothing && len(on.Where.Exprs) == 0 && (b.form == "slice" || b.form == "struct") && one(6):
+		b.returning = &clause.Returning{}
+		clear(b.kids) // GORM replaces the rows by what is returned
+	case one(3):
+		b.returning = &clause.Returning{Columns: columns([]string{"note"})}
+	}
+	if ignore, ok := b.clause.(clause.Insert); ok && o.sqlite() && one(2) {
+		ignore.Modifier = "OR REPLACE"
+		b.clause, b.replaces = ignore, true
+		clear(b.kids)
+	}
 }
 
 // conflict draws what the statement does with rows that are there.
@@ -476,36 +571,43 @@ func (o *oracle) conflict(b *batch) clause.Expression {
 	return target
 }
 
-// run sends the rows of list, with keys where they have one. It returns the statement, and
+// send sends the rows of list, with keys where they have one. It returns the statement, and
 // then what the keys in memory are. Only the plugin gets the kids.
-func (b *batch) run(db *gorm.DB, list []int, keys []types.Snowflake, plugin bool) (tx *gorm.DB, memory []types.Snowflake) {
+func send[K ~int64, F any](b *batch, db *gorm.DB, list []int, keys []types.Snowflake, plugin bool) (tx *gorm.DB, memory []types.Snowflake) {
 	db = db.Session(&b.session)
-	if b.clause != nil && b.form != "save" && !(plugin && b.form == "parents") {
-		db = db.Clauses(b.clause)
+	var clauses []clause.Expression
+	if b.clause != nil && !strings.HasPrefix(b.form, "save") && !(plugin && b.form == "parents") {
+		clauses = append(clauses, b.clause)
+	}
+	if b.returning != nil {
+		clauses = append(clauses, *b.returning)
+	}
+	if b.form != "generic" {
+		db = db.Clauses(clauses...)
 	}
 	if b.form == "maps" {
 		var rows []map[string]any
 		for _, i := range list {
 			row := maps.Clone(b.rows[i])
 			if keys[i] != 0 {
-				row["id"] = keys[i]
+				row["id"] = K(keys[i])
 			}
 			rows = append(rows, row)
 		}
-		if db = db.Model(&oracleRow{}); len(rows) == 1 {
+		if db = db.Model(&oracleRow[K, F]{}); len(rows) == 1 {
 			tx = db.Create(rows[0])
 		} else {
 			tx = db.Create(rows)
 		}
 		for _, row := range rows {
-			key, _ := row["id"].(types.Snowflake)
-			memory = append(memory, key)
+			key, _ := row["id"].(K)
+			memory = append(memory, types.Snowflake(key))
 		}
 		return tx, memory
 	}
-	rows := make([]oracleRow, len(list))
-	pointers := make([]*oracleRow, len(list))
-	kids := make([]oracleKid, len(list))
+	rows := make([]oracleRow[K, F], len(list))
+	pointers := make([]*oracleRow[K, F], len(list))
+	kids := make([]oracleKid[K, F], len(list))
 	for n, i := range list {
 		pointers[n] = &rows[n]
 		v := reflect.ValueOf(pointers[n]).Elem()
@@ -520,11 +622,11 @@ func (b *batch) run(db *gorm.DB, list []int, keys []types.Snowflake, plugin bool
 				f.Set(reflect.ValueOf(value))
 			}
 		}
-		rows[n].ID = keys[i]
-		kids[n] = oracleKid{Name: rows[n].Note + ".0", Row: &rows[n]}
+		rows[n].ID = K(keys[i])
+		kids[n] = oracleKid[K, F]{Name: rows[n].Note + ".0", Row: &rows[n]}
 		for k := range b.kids[i] {
 			if plugin && b.form != "parents" {
-				rows[n].Kids = append(rows[n].Kids, oracleKid{Name: fmt.Sprint(rows[n].Note, ".", k)})
+				rows[n].Kids = append(rows[n].Kids, oracleKid[K, F]{Name: fmt.Sprint(rows[n].Note, ".", k)})
 			}
 		}
 	}
@@ -533,8 +635,14 @@ func (b *batch) run(db *gorm.DB, list []int, keys []types.Snowflake, plugin bool
 		tx = db.Create(&kids)
 	case b.form == "save":
 		tx = db.Save(&rows)
-	case b.form == "struct":
+	case b.form == "save one" && (plugin || b.keys[list[0]] != 0):
+		tx = db.Save(&rows[0])
+	case b.form == "struct", b.form == "save one":
 		tx = db.Create(&rows[0])
+	case b.form == "generic":
+		result := gorm.WithResult()
+		err := gorm.G[oracleRow[K, F]](db, append(clauses, result)...).CreateInBatches(db.Statement.Context, &rows, len(rows))
+		tx = &gorm.DB{Error: err, RowsAffected: result.RowsAffected}
 	case b.form == "pointers":
 		tx = db.Create(pointers)
 	case b.form == "batches of 2":
@@ -543,10 +651,10 @@ func (b *batch) run(db *gorm.DB, list []int, keys []types.Snowflake, plugin bool
 		tx = db.Create(&rows)
 	}
 	for n := range rows {
-		memory = append(memory, rows[n].ID)
+		memory = append(memory, types.Snowflake(rows[n].ID))
 		for _, kid := range rows[n].Kids {
 			if tx.Error == nil && kid.RowID != rows[n].ID {
-				_ = tx.AddError(fmt.Errorf("kid %q refers to %d in memory; want %d", kid.Name, kid.RowID, rows[n].ID))
+				tx.Error = fmt.Errorf("kid %q refers to %d in memory; want %d", kid.Name, kid.RowID, rows[n].ID)
 			}
 		}
 	}
@@ -571,7 +679,7 @@ func (o *oracle) foresee(b *batch, keys []types.Snowflake) (fates []fate, after 
 			}
 			// insert returns how many rows there are then.
 			insert := func(tx *gorm.DB) (n int, err error) {
-				if sent, _ := b.run(tx, []int{i}, keys, false); sent.Error != nil {
+				if sent, _ := b.model.send(b, tx, []int{i}, keys, false); sent.Error != nil {
 					return 0, sent.Error
 				}
 				after, err = rowsOf(tx, o.table)
@@ -666,7 +774,7 @@ func (o *oracle) statement(step int) error {
 	var affected int64
 	var plain []storedRow
 	refused := undone(o.plain, func(tx *gorm.DB) error {
-		sent, _ := b.run(tx, all, keys, false)
+		sent, _ := b.model.send(b, tx, all, keys, false)
 		affected = sent.RowsAffected
 		if sent.Error != nil {
 			return sent.Error
@@ -685,7 +793,16 @@ func (o *oracle) statement(step int) error {
 			return fmt.Errorf("oracle: rows sent one by one make %v; at once %v", got, want)
 		}
 	}
-	sent, memory := b.run(o.db, all, b.keys, true)
+	if b.model.counted && refused == nil {
+		if err := undone(o.plain, func(tx *gorm.DB) error {
+			sent, _ := b.model.send(b, tx, all, b.keys, false)
+			affected = sent.RowsAffected
+			return sent.Error
+		}); err != nil {
+			return fmt.Errorf("oracle: rows without keys: %w", err)
+		}
+	}
+	sent, memory := b.model.send(b, o.db, all, b.keys, true)
 	after, err := rowsOf(o.plain, o.table)
 	if err != nil {
 		return err
@@ -723,6 +840,9 @@ func (o *oracle) statement(step int) error {
 		return fmt.Errorf("stored are %v; without the plugin %v", got, want)
 	}
 	for i, f := range fates {
+		if b.replaces {
+			break // a row may replace an earlier one
+		}
 		if memory[i] == 0 && b.equalsLater(fates, i) {
 			o.features = append(o.features, "later row with its own key")
 		}
