@@ -80,7 +80,7 @@
 //
 // [Plugin.Assign] sets the keys and foreign keys of a whole graph before any SQL runs. If the
 // source has a [Layout], as core.Generator does, the key also tells when its row was created:
-// [CreatedBetween], [NewerThan], [PageBefore] and their siblings select rows by the primary
+// [CreatedBetween], [NewerThan] and their siblings select rows by the primary
 // key alone. Package schemacheck compares models with stored tables, and [UseRowIDs] makes
 // the tables of SQLite faster.
 //

@@ -70,20 +70,17 @@ func ExampleCreatedBetween() {
 }
 
 // The newest first, two at a time.
-func ExamplePageBefore() {
+func ExampleOlderThan() {
 	db, _ := visits("pages")
-	for page := gormplugin.PageBefore(0, 2); ; {
-		var list []Visit
-		if err := db.Clauses(page).Find(&list).Error; err != nil {
-			log.Fatal(err)
-		}
-		if len(list) == 0 {
-			break
-		}
+	page := db.Order("id DESC").Limit(2).Session(&gorm.Session{})
+	var list []Visit
+	for tx := page.Find(&list); tx.Error == nil && len(list) > 0; {
 		for i, v := range list {
 			fmt.Println(i, v.Page)
 		}
-		page = gormplugin.PageBefore(list[len(list)-1].ID, 2)
+		last := list[len(list)-1].ID
+		list = nil
+		tx = page.Where(gormplugin.OlderThan(last)).Find(&list)
 	}
 	// Output:
 	// 0 paid

@@ -25,15 +25,13 @@ type Layout interface {
 	Between(from, until time.Time) (first, last types.Snowflake)
 }
 
-// The errors of a condition or a page, for errors.Is.
+// The errors of a condition, for errors.Is.
 var (
 	// ErrNotInstalled means that the database has no plugin; see [Installed].
 	ErrNotInstalled = errors.New("gormplugin: the plugin is not installed on this database")
 	// ErrNoLayout means that a condition in times was used, but neither the source is a
 	// [Layout] nor did [WithLayout] give one.
 	ErrNoLayout = errors.New("gormplugin: the source of keys has no Between; give the plugin a layout with WithLayout")
-	// ErrPage means that a statement cannot be a page. See [Page].
-	ErrPage = errors.New("gormplugin: not a page")
 )
 
 // A Condition selects rows by the time at which they were created, or by their key. It is a
@@ -96,15 +94,23 @@ func CreatedBefore(t time.Time) Condition { return CreatedBetween(time.Time{}, t
 
 // CreatedAfter selects the rows that were created at t or later. It is [CreatedBetween]
 // without an end, and selects all rows that CreatedBefore(t) does not. To continue from a
-// row, use [NewerThan] or [PageAfter], which repeat no row of the same tick.
+// row, use [NewerThan], which repeats no row of the same tick.
 func CreatedAfter(t time.Time) Condition { return CreatedBetween(t, time.Unix(1<<60, 0)) }
 
-// NewerThan selects the rows with a larger key than id. It needs no layout.
+// NewerThan selects the rows with a larger key than id. It needs no layout. With an order and a
+// limit it is a page, which costs the same at any depth, where OFFSET reads what it skips:
+//
+//	db.Where(gormplugin.NewerThan(last)).Order("id").Limit(50).Find(&orders)
+//
+// A reader that follows new rows in this way can miss some. Keys are taken before the insert and
+// rows become visible after the commit, so a row may appear after one with a larger key. Read
+// again from a key that is older than the longest transaction, or use package feed.
 func NewerThan(id types.Snowflake) Condition {
 	return Condition{span: func(Layout) keySpan { return keySpan{id.Int64(), math.MaxInt64} }}
 }
 
-// OlderThan selects the rows with a smaller key than id. It needs no layout.
+// OlderThan selects the rows with a smaller key than id. It needs no layout. Pages that begin with
+// the newest row order by "id DESC", and the first has no condition.
 func OlderThan(id types.Snowflake) Condition {
 	return Condition{span: func(Layout) keySpan {
 		return keySpan{math.MinInt64, max(id.Int64(), math.MinInt64+1) - 1}

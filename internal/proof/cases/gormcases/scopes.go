@@ -66,11 +66,11 @@ func (e *env) same(what string, list []Event, want ...types.Snowflake) {
 }
 
 var scopeCases = []testCase{
-	{"RandomConditionsAndPagesSelectWhatAFilterInGoDoes", func(e *env) {
+	{"RandomConditionsSelectWhatAFilterInGoDoes", func(e *env) {
 		e.migrate(&Event{})
 		e.play(5*e.runs(), 150, e.playScopes)
 	}},
-	{"ConditionsAndPagesServeTheGenericAPI", func(e *env) {
+	{"ConditionsServeTheGenericAPI", func(e *env) {
 		db := e.inTime(core.Twitter())
 		e.events(keyAt(1), keyAt(2), keyAt(3), keyAt(4))
 		ctx := e.Context()
@@ -86,8 +86,7 @@ var scopeCases = []testCase{
 		get("Where", gorm.G[Event](db).Where(between).Order("id"), keyAt(2), keyAt(3))
 		get("Not", gorm.G[Event](db).Not(between).Order("id"), keyAt(1), keyAt(4))
 		get("Or", gorm.G[Event](db).Where("name = ?", keyAt(1).String()).Or(between).Order("id"), keyAt(1), keyAt(2), keyAt(3))
-		get("G with a page", gorm.G[Event](db, gormplugin.PageBefore(keyAt(4), 2)), keyAt(3), keyAt(2))
-		get("Scopes", gorm.G[Event](db).Where(between).Scopes(gormplugin.PageAfter(keyAt(2), 2).ModifyStatement), keyAt(3))
+		get("a page", gorm.G[Event](db).Where(gormplugin.OlderThan(keyAt(4))).Order("id DESC").Limit(2), keyAt(3), keyAt(2))
 		n, err := gorm.G[Event](db).Where(between).Count(ctx, "*")
 		if err != nil || n != 2 {
 			e.Errorf("Count = %d, %v; want 2 and no error", n, err)
@@ -166,8 +165,6 @@ var scopeCases = []testCase{
 				e.Errorf("a generic join of %+v found %+v, %v; want the order %d", target, found, err, keyAt(1))
 			}
 		}
-		numbers("a page with a join", db.Joins("Customer").Clauses(gormplugin.PageAfter(keyAt(1), 5)), keyAt(2), keyAt(3))
-		numbers("a page by another column", db.Clauses(gormplugin.PageAfter(keyAt(1), 5).On("customer_id")), keyAt(2), keyAt(1))
 		var list []Order
 		e.must(db.Preload("Items", gormplugin.OlderThan(keyAt(3)).On("order_id")).Order("id").Find(&list))
 		equal(e, "preloaded items", fmt.Sprint(len(list[0].Items), len(list[1].Items), len(list[2].Items)), "2 2 0")
@@ -198,14 +195,12 @@ var scopeCases = []testCase{
 		var tenants []Tenant
 		e.must(e.db.Where(gormplugin.NewerThan(5)).Order("id").Find(&tenants))
 		equal(e, "tenants", fmt.Sprint(tenants), "[{2 6} {1 7}]")
-		e.must(e.db.Where("tenant_id = ?", 1).Clauses(gormplugin.PageBefore(0, 2)).Find(&tenants))
-		equal(e, "page of a tenant", fmt.Sprint(tenants), "[{1 7} {1 5}]")
 		var tickets []Ticket
 		e.must(e.db.Where(gormplugin.NewerThan(45)).Find(&tickets))
 		equal(e, "tickets", fmt.Sprint(tickets), "[{1 50}]")
 		var codes []Coded
-		e.must(e.db.Clauses(gormplugin.PageAfter(0, 2)).Find(&codes))
-		equal(e, "codes", fmt.Sprint(codes), "[{40} {50}]")
+		e.must(e.db.Where(gormplugin.OlderThan(45)).Find(&codes))
+		equal(e, "codes", fmt.Sprint(codes), "[{40}]")
 	}},
 	{"ConditionThatCannotWorkIsAnErrorOfTheStatement", func(e *env) {
 		type Counted struct{ ID int64 }
@@ -231,11 +226,9 @@ var scopeCases = []testCase{
 			into  any
 			field string
 		}{{&[]Counted{}, "ID"}, {&[]Text{}, "ID"}, {&[]Twice{}, "B"}} {
-			for _, tx := range []*gorm.DB{e.db.Where(gormplugin.NewerThan(1)), e.db.Clauses(gormplugin.PageAfter(0, 1))} {
-				var model *gormplugin.ModelError
-				if err := tx.Find(test.into).Error; !errors.As(err, &model) || model.Field != test.field {
-					e.Errorf("Find(%T) = %v; want a *ModelError of %s", test.into, err, test.field)
-				}
+			var model *gormplugin.ModelError
+			if err := e.db.Where(gormplugin.NewerThan(1)).Find(test.into).Error; !errors.As(err, &model) || model.Field != test.field {
+				e.Errorf("Find(%T) = %v; want a *ModelError of %s", test.into, err, test.field)
 			}
 		}
 		var model *gormplugin.ModelError
@@ -253,39 +246,6 @@ var scopeCases = []testCase{
 			}
 		}
 		e.count("events", 1)
-	}},
-	{"WhatIsNoPageIsAnError", func(e *env) {
-		e.events(1, 2, 3)
-		page := gormplugin.PageAfter(1, 2)
-		var list []Event
-		e.fails(e.db.Clauses(gormplugin.PageAfter(1, 0)).Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Clauses(gormplugin.PageBefore(1, -1)).Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Clauses(gormplugin.Page{}).Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Order("name").Clauses(page).Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Clauses(page).Order("name").Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Clauses(page, clause.OrderBy{Expression: clause.Expr{SQL: "name"}}).Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Clauses(page, alienOrder{}).Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Clauses(page).First(&list), gormplugin.ErrPage)
-		e.fails(e.db.Clauses(page).FindInBatches(&list, 1, func(*gorm.DB, int) error { return nil }), gormplugin.ErrPage)
-		e.fails(e.db.Clauses(page).Or("name = ?", "1").Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Unscoped().Clauses(page).Or("name = ?", "1").Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Where(page).Find(&list), gormplugin.ErrPage)
-		e.fails(e.db.Clauses(page).Or("name = ?", "1").Clauses(page).Find(&list), gormplugin.ErrPage)
-		// GORM loses the error of a subquery. The statement fails all the same.
-		lost := e.db.Model(&Event{}).Select("id").Clauses(gormplugin.PageAfter(1, 0))
-		if e.db.Unscoped().Where("id NOT IN (?)", lost).Delete(&Event{}).Error == nil {
-			e.Error("Delete with a subquery of a page without a limit = nil; want an error")
-		}
-		e.count("events", 3)
-		if e.mysql() { // takes ORDER BY and LIMIT
-			e.must(e.db.Unscoped().Clauses(gormplugin.PageAfter(1, 1)).Delete(&Event{}))
-			e.found("rows after a delete of a page", e.db.Order("id"), 1, 3)
-			return
-		}
-		e.fails(e.db.Clauses(page).Delete(&Event{}), gormplugin.ErrPage)
-		e.fails(e.db.Unscoped().Clauses(page).Delete(&Event{}), gormplugin.ErrPage)
-		e.fails(e.db.Model(&Event{}).Clauses(page).Update("name", "x"), gormplugin.ErrPage)
-		e.count("events", 3)
 	}},
 	{"ConditionsAndPagesUseThePrimaryKey", func(e *env) {
 		type Tenant struct {
@@ -313,17 +273,17 @@ var scopeCases = []testCase{
 			"CreatedBetween": func(tx *gorm.DB) *gorm.DB { return tx.Unscoped().Where(between).Find(&[]Event{}) },
 			"CreatedAfter":   func(tx *gorm.DB) *gorm.DB { return tx.Where(gormplugin.CreatedAfter(keyTime(3991))).Find(&[]Event{}) },
 			"CreatedBefore":  func(tx *gorm.DB) *gorm.DB { return tx.Where(gormplugin.CreatedBefore(keyTime(10))).Find(&[]Event{}) },
-			"PageAfter": func(tx *gorm.DB) *gorm.DB {
-				return tx.Unscoped().Clauses(gormplugin.PageAfter(keyAt(2000), 20)).Find(&[]Event{})
+			"a page of NewerThan": func(tx *gorm.DB) *gorm.DB {
+				return tx.Unscoped().Where(gormplugin.NewerThan(keyAt(2000))).Order("id").Limit(20).Find(&[]Event{})
 			},
-			"PageBefore": func(tx *gorm.DB) *gorm.DB {
-				return tx.Unscoped().Clauses(gormplugin.PageBefore(keyAt(2000), 20)).Find(&[]Event{})
+			"a page of OlderThan": func(tx *gorm.DB) *gorm.DB {
+				return tx.Unscoped().Where(gormplugin.OlderThan(keyAt(2000))).Order("id DESC").Limit(20).Find(&[]Event{})
 			},
 			"CreatedBetween of a tenant": func(tx *gorm.DB) *gorm.DB {
 				return tx.Where("tenant_id = ?", 3).Where(between).Find(&[]Tenant{})
 			},
-			"PageBefore of a tenant": func(tx *gorm.DB) *gorm.DB {
-				return tx.Where("tenant_id = ?", 3).Clauses(gormplugin.PageBefore(keyAt(2000), 20)).Find(&[]Tenant{})
+			"a page of a tenant": func(tx *gorm.DB) *gorm.DB {
+				return tx.Where("tenant_id = ?", 3).Where(gormplugin.OlderThan(keyAt(2000))).Order("id DESC").Limit(20).Find(&[]Tenant{})
 			},
 		} {
 			plan, want := e.explain(db, query)
@@ -392,10 +352,3 @@ func keyTime(n types.Snowflake) time.Time {
 }
 
 func keyAt(n types.Snowflake) types.Snowflake { return core.Twitter().Min(keyTime(n)) + 77 }
-
-// An alienOrder is an ORDER BY of a plugin.
-type alienOrder struct{}
-
-func (alienOrder) Name() string                   { return "ORDER BY" }
-func (o alienOrder) MergeClause(c *clause.Clause) { c.Expression = o }
-func (alienOrder) Build(b clause.Builder)         { _, _ = b.WriteString("name") }
