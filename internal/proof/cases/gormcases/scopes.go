@@ -45,15 +45,7 @@ func (e *env) events(ids ...types.Snowflake) {
 	e.log.reset()
 }
 
-// found fails the test unless the events that tx finds have the ids want, in that
-// order.
-func (e *env) found(what string, tx *gorm.DB, want ...types.Snowflake) {
-	e.Helper()
-	var list []Event
-	e.must(tx.Find(&list))
-	e.same(what, list, want...)
-}
-
+// same fails the test unless the events of list have the ids want, in that order.
 func (e *env) same(what string, list []Event, want ...types.Snowflake) {
 	e.Helper()
 	got := make([]types.Snowflake, len(list))

@@ -108,10 +108,10 @@ func (d Database) alike(t *testing.T, table string, r *rand.Rand, ways []sqlxhel
 	for range 6 {
 		choice = append(choice, r.IntN(len(kinds)))
 	}
-	switch {
-	case width == 0:
+	switch width {
+	case 0:
 		sizes = []int{3500}
-	case width == 13: // more columns than SQLite's chunk of 300 values, in one row
+	case 13: // more columns than SQLite's chunk of 300 values, in one row
 		width, sizes, choice = 399, []int{1, 20}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9} // numbers
 	}
 	quote := map[bool]string{true: "`", false: `"`}[d.Dialect == sqlxhelper.MySQL]
@@ -286,7 +286,7 @@ func sent(row reflect.Value) (text string) {
 			text += sent(reflect.Indirect(f))
 		default:
 			v := f.Interface()
-			if valuer, ok := f.Addr().Interface().(driver.Valuer); ok {
+			if valuer, ok := reflect.TypeAssert[driver.Valuer](f.Addr()); ok {
 				v = valuer
 			}
 			v, err := driver.DefaultParameterConverter.ConvertValue(v)
