@@ -10,9 +10,11 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
+	"github.com/snowkey/snowkey/gormplugin/schemacheck"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -31,7 +33,7 @@ var doctor = command{
 
 It always looks at the clocks of this machine and of the database, and at the leases: those of -leases, or else of -db or in the file that snowkey.Open makes beside one of SQLite. -table names the table of leases if it is not the usual one. The layout of the keys is that of the leases, unless flags name one. A table without a column stands for its primary key. Of a column of keys it looks at the type, at the smallest and the greatest key, whether a unique index keeps them apart, or else which keys several rows have, and whether a lease could have made the newest 10,000, or with -full all of them. Of segments it compares the next number with the greatest in the column, and of serials the counters with the texts in the column.
 
-Before a program moves to keys of 64 bits, -all finds in all tables the primary keys that are too narrow, counted by the database, or unsigned, and the columns that foreign keys bind to them, each with its statements. So it does narrow columns that no foreign key binds, if their names end as in order_id or orderId. Columns come before the keys to which they refer. Stop the old program, run the statements of the first finding, and then doctor again, because on MySQL they change what is bound together.
+Before a program moves to keys of 64 bits, -all finds in all tables the primary keys that are too narrow or counted by the database, and the columns that foreign keys bind to them, with the statements. A column of MySQL keeps its sign: one that is BIGINT UNSIGNED, as GORM makes it of a uint, holds every key. It also finds narrow columns that no foreign key binds, if their names end as in order_id or orderId. Columns come before the keys to which they refer. Stop the old program, run the statements of the first finding, and then doctor again, because on MySQL they change what is bound together.
 
     snowkey doctor -db postgres://shop@db/shop -all
 
@@ -41,7 +43,7 @@ A key, in any form that decode reads, is asked about after a database has refuse
 
 The exit code is that of the worst finding: 0 for notes, 1 for warnings, 2 for errors, which lose or repeat keys, or will. What could not be looked at is an error too.`,
 	run: func(ctx context.Context, o *options, out *bufio.Writer, args []string) error {
-		d := &examination{options: o, out: out, now: time.Now()}
+		d := &examination{options: o, out: out, now: time.Now(), told: map[string]bool{}}
 		if err := d.read(args); err != nil {
 			return err
 		}
@@ -75,7 +77,8 @@ type examination struct {
 	now     time.Time // of the database, if it has a clock
 	past    map[holderKey][]leasedSpan
 	worst   severity
-	found   int // findings
+	found   int             // findings
+	told    map[string]bool // those on types
 }
 
 // A keyColumn is a column of keys, with names as they are given.
@@ -85,6 +88,14 @@ type keyColumn struct {
 }
 
 func (c keyColumn) String() string { return c.name }
+
+// schema returns the schema, which may be "", and the table.
+func (c keyColumn) schema() (schema, table string) {
+	if schema, table, qualified := strings.Cut(c.table, "."); qualified {
+		return schema, table
+	}
+	return "", c.table
+}
 
 // A countedColumn is a column of the numbers of a tag of segments, or of the texts of a series.
 type countedColumn struct {
@@ -150,6 +161,7 @@ func (e *examination) run(ctx context.Context) error {
 		defer func() { _ = l.close() }()
 	}
 	checks := []check{{"clock", e.clocks}, {"leases", e.lookAtLeases}}
+	compared := sync.OnceValues(func() ([]schemacheck.Finding, error) { return e.compare(ctx, e.columns) })
 	for i, c := range e.columns {
 		if c.column == "" {
 			if c.column, err = e.primaryKey(ctx, c.table); err != nil {
@@ -158,7 +170,13 @@ func (e *examination) run(ctx context.Context) error {
 			c.name = c.table + "." + c.column
 			e.columns[i] = c
 		}
-		checks = append(checks, check{c.name, func(ctx context.Context) error { return e.column(ctx, c) }})
+		checks = append(checks, check{c.name, func(ctx context.Context) error {
+			findings, err := compared()
+			if err != nil {
+				return err
+			}
+			return e.column(ctx, c, findings)
+		}})
 	}
 	if e.all {
 		checks = append(checks, check{"tables", e.everyKey})

@@ -32,9 +32,9 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// column looks at a column of keys: its type, its ends, and who made the keys.
-func (e *examination) column(ctx context.Context, c keyColumn) error {
-	usable, err := e.typeOf(ctx, c)
+// column looks at a column of keys: its type, of which findings are, its ends, and who made the keys.
+func (e *examination) column(ctx context.Context, c keyColumn, findings []schemacheck.Finding) error {
+	usable, err := e.typeOf(c, findings)
 	if err != nil || !usable {
 		return err
 	}
@@ -55,10 +55,7 @@ func (e *examination) column(ctx context.Context, c keyColumn) error {
 // whole table.
 func (e *examination) unique(ctx context.Context, c keyColumn) error {
 	table, column := e.quoted(c)
-	schema, name, qualified := strings.Cut(c.table, ".")
-	if !qualified {
-		schema, name = "", schema
-	}
+	schema, name := c.schema()
 	var query string
 	var args []any
 	switch e.d.dialect {
@@ -192,27 +189,30 @@ func (e *examination) everyKey(ctx context.Context) error {
 		known[c.name] = true
 	}
 	named = slices.DeleteFunc(named, func(c keyColumn) bool { return known[c.name] || !namedLikeReference.MatchString(c.column) })
+	for i := range named {
+		named[i].name, named[i].guessed = named[i].name+", which is named like a reference", true
+	}
+	for i, c := range parts {
+		parts[i].name, parts[i].guessed = c.name+", which is part of a primary key", !targets[c.name]
+	}
+	// What the command line names comes first, as it is printed.
+	findings, err := e.compare(ctx, slices.Concat(e.columns, references, named, parts, keys))
+	if err != nil {
+		return err
+	}
 	before := e.found
-	for _, c := range references {
-		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn, schemacheck.WrongType, schemacheck.Sign); err != nil {
-			return err
-		}
-	}
-	for _, c := range named {
-		c.name, c.guessed = c.name+", which is named like a reference", true
-		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn); err != nil {
-			return err
-		}
-	}
-	for _, c := range parts {
-		c.name, c.guessed = c.name+", which is part of a primary key", !targets[c.name]
-		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn); err != nil {
-			return err
-		}
-	}
-	for _, c := range keys {
-		if _, err := e.typeOf(ctx, c, schemacheck.NarrowColumn, schemacheck.WrongType, schemacheck.Sign, schemacheck.Counted); err != nil {
-			return err
+	for _, group := range []struct {
+		columns  []keyColumn
+		problems []schemacheck.Problem
+	}{
+		{references, []schemacheck.Problem{schemacheck.NarrowColumn, schemacheck.WrongType}},
+		{slices.Concat(named, parts), []schemacheck.Problem{schemacheck.NarrowColumn}},
+		{keys, []schemacheck.Problem{schemacheck.NarrowColumn, schemacheck.WrongType, schemacheck.Counted}},
+	} {
+		for _, c := range group.columns {
+			if _, err := e.typeOf(c, findings, group.problems...); err != nil {
+				return err
+			}
 		}
 	}
 	mend := ""
@@ -230,34 +230,70 @@ type namedTable struct {
 
 func (n namedTable) TableName(string) string { return n.name }
 
-// typeOf asks package schemacheck about a model that has the column as its key. The column is not
-// usable if it is missing, or not a number. If problems are named, others are left out.
-func (e *examination) typeOf(ctx context.Context, c keyColumn, problems ...schemacheck.Problem) (usable bool, err error) {
+// compare asks package schemacheck about models that have the columns as their keys. It looks at all of
+// them at once, because the statements of a finding may mend others, and then says so.
+func (e *examination) compare(ctx context.Context, columns []keyColumn) ([]schemacheck.Finding, error) {
 	dialector := map[keysql.Dialect]gorm.Dialector{
 		keysql.PostgreSQL: postgres.New(postgres.Config{Conn: e.d.DB}),
 		keysql.MySQL:      mysql.New(mysql.Config{Conn: e.d.DB}),
 		keysql.SQLite:     sqlite.New(sqlite.Config{Conn: e.d.DB}),
 	}[e.d.dialect]
-	db, err := gorm.Open(dialector, &gorm.Config{NamingStrategy: namedTable{name: c.table}, Logger: logger.Discard})
+	db, err := gorm.Open(dialector, &gorm.Config{Logger: logger.Discard})
 	if err == nil {
 		err = db.Use(gormplugin.New(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) {
 			return 0, errors.New("doctor makes no keys")
 		})))
 	}
 	if err != nil {
-		return false, e.d.hide(err)
+		return nil, e.d.hide(err)
 	}
-	model := reflect.New(reflect.StructOf([]reflect.StructField{{
-		Name: "ID", Type: reflect.TypeFor[types.Snowflake](),
-		Tag: reflect.StructTag(`gorm:"primaryKey;column:` + c.column + `"`),
-	}})).Interface()
-	findings, err := schemacheck.Check(ctx, db, model)
-	if err != nil {
-		return false, e.d.hide(err)
+	var models []any
+	for _, c := range columns {
+		unsigned, err := e.unsigned(ctx, c)
+		if err != nil {
+			return nil, e.d.hide(err)
+		}
+		key := reflect.StructField{
+			Name: "ID", Type: reflect.TypeFor[types.Snowflake](),
+			Tag: reflect.StructTag(fmt.Sprintf(`gorm:"primaryKey;autoIncrement:false;snowflake;column:%s" table:"%s"`, c.column, c.table)), // no two tables have one model
+		}
+		if unsigned {
+			key.Type = reflect.TypeFor[uint64]()
+		}
+		model := reflect.New(reflect.StructOf([]reflect.StructField{key})).Interface()
+		// Check gets the parsed model, with its table, from the cache of db.
+		of := db.Session(&gorm.Session{NewDB: true})
+		of.NamingStrategy = namedTable{name: c.table}
+		if err := (&gorm.Statement{DB: of}).Parse(model); err != nil {
+			return nil, err
+		}
+		models = append(models, model)
 	}
+	findings, err := schemacheck.Check(ctx, db, models...)
+	return findings, e.d.hide(err)
+}
+
+// unsigned reports whether a column is unsigned, as GORM makes it of a uint. It holds every key, and
+// keeps its sign when it is widened.
+func (e *examination) unsigned(ctx context.Context, c keyColumn) (is bool, err error) {
+	if e.d.dialect != keysql.MySQL {
+		return false, nil
+	}
+	schema, table := c.schema()
+	err = e.d.QueryRowContext(ctx, "SELECT count(*) FROM information_schema.columns WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND column_name = ? AND column_type LIKE '%unsigned%'",
+		schema, table, c.column).Scan(&is)
+	return is, err
+}
+
+// typeOf reports those of findings that are on c, each once. The column is not usable if it is missing,
+// or not a number. If problems are named, others are left out.
+func (e *examination) typeOf(c keyColumn, findings []schemacheck.Finding, problems ...schemacheck.Problem) (usable bool, err error) {
 	usable = true
 	for _, f := range findings {
-		if len(problems) > 0 && !slices.Contains(problems, f.Problem) {
+		switch {
+		case f.Table != "" && f.Table != c.table, f.Column != "" && f.Column != c.column:
+			continue
+		case len(problems) > 0 && !slices.Contains(problems, f.Problem), f.Problem == schemacheck.SharedTable: // of two columns of a table
 			continue
 		}
 		s := warning
@@ -268,9 +304,14 @@ func (e *examination) typeOf(ctx context.Context, c keyColumn, problems ...schem
 			if !c.guessed {
 				s = sick
 			}
-		case schemacheck.NoRowID, schemacheck.ExpressionIndex, schemacheck.Sign: // as GORM makes columns of uint
+		case schemacheck.NoRowID, schemacheck.ExpressionIndex:
 			s = note
 		}
+		told := fmt.Sprintf("%s.%s: %s: %s", c.table, c.column, f.Problem, f.Is)
+		if e.told[told] {
+			continue
+		}
+		e.told[told] = true
 		reason := string(f.Problem)
 		if f.Is != "" {
 			reason += ": " + f.Is

@@ -11,12 +11,18 @@ import (
 	"testing"
 	"time"
 
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
+	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/gormplugin/schemacheck"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -229,7 +235,7 @@ func TestDoctorFindsWhatIsWrongUntilItIsMended(t *testing.T) {
 			tests = append(tests, wrong{"narrow", "CREATE TABLE odd (id INT PRIMARY KEY)", "DROP TABLE odd", "odd.id", 2, "error", "column is too narrow", "bigint"})
 		}
 		if d.dialect == keysql.MySQL {
-			tests = append(tests, wrong{"unsigned", "CREATE TABLE odd (id BIGINT UNSIGNED PRIMARY KEY)", "", "odd.id", 0, "note", "bigint", "modify the column"},
+			tests = append(tests, wrong{"beyond 63 bits", "CREATE TABLE odd (id BIGINT UNSIGNED PRIMARY KEY)", "", "odd.id", 0, "", "", ""},
 				wrong{"beyond 63 bits", "INSERT INTO odd VALUES (18446744073709551615)", "DROP TABLE odd", "odd.id", 2, "error", `its smallest value is "18446744073709551615", which is no key`, ""})
 		}
 		for _, test := range tests {
@@ -563,6 +569,70 @@ func TestDoctorFindsEveryNarrowKeyAndWhatRefersToIt(t *testing.T) {
 				"INSERT INTO boxes VALUES (1, 312345678901234567, 1)", "INSERT INTO lots VALUES (312345678901234567, 312345678901234568)", "INSERT INTO parts VALUES (312345678901234569, 312345678901234567, 312345678901234568)")
 		}
 	})
+}
+
+type (
+	summary struct {
+		ID    uint `gorm:"autoIncrement:false;snowflake"`
+		Items []summaryItem
+		About summaryText `gorm:"foreignKey:ID"`
+	}
+	summaryItem struct {
+		ID        uint `gorm:"autoIncrement:false;snowflake"`
+		SummaryID uint
+	}
+	summaryText struct {
+		ID uint `gorm:"autoIncrement:false;snowflake:-"`
+	}
+)
+
+// An unsigned column holds every key, and programs with keys of uint want it. The statements that widen
+// a reference rewrite the table of the key too, under a lock, and nobody should do so twice.
+func TestDoctorKeepsTheSignAndMendsBoundColumnsOnce(t *testing.T) {
+	onDatabases(t, func(t *testing.T, d testDB) {
+		for _, args := range []string{"-all", "summary_items.summary_id summary_texts.id summaries.id summary_items.id", "-all summaries.id"} {
+			d.exec(t, "DROP TABLE IF EXISTS summary_texts, summary_items, summaries", "CREATE TABLE summaries (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY)",
+				"CREATE TABLE summary_items (id BIGINT UNSIGNED PRIMARY KEY, summary_id INT UNSIGNED, CONSTRAINT of_summary FOREIGN KEY (summary_id) REFERENCES summaries (id))",
+				"CREATE TABLE summary_texts (id INT UNSIGNED PRIMARY KEY, CONSTRAINT of_text FOREIGN KEY (id) REFERENCES summaries (id))")
+			found, _ := (&shop{testDB: d}).examine(t, args)
+			first, others := "", map[string]int{}
+			for _, f := range found {
+				where, _, _ := strings.Cut(f.Where, ",")
+				_, statements, some := strings.Cut(f.Mend, "\n  ")
+				switch {
+				case some && first != "":
+					t.Errorf("doctor %s prints statements of %s, and before\n%s\nand then of %s\n%s; want them once", args, where, first, f.Where, statements)
+				case some:
+					first = statements
+				case strings.HasPrefix(f.Mend, "the statements of the finding on "):
+					others[where]++
+				case where == "summary_items.id":
+					t.Errorf("doctor %s = %+v; want nothing of a column that holds every key", args, f)
+				}
+			}
+			// A column too narrow, and a key that is counted too.
+			if first == "" || others["summary_texts.id"] != 1 || others["summaries.id"]+others["summary_items.summary_id"] != 2 {
+				t.Errorf("doctor %s = %+v; want statements, and three findings that they mend too", args, found)
+			}
+			for statement := range strings.SplitSeq(first, "\n  ") {
+				d.exec(t, statement)
+			}
+			db, err := gorm.Open(mysql.New(mysql.Config{Conn: d.DB}), &gorm.Config{Logger: logger.Discard})
+			if err == nil {
+				err = db.Use(gormplugin.New(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { return 1, nil })))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			findings, err := schemacheck.Check(t.Context(), db, &summary{}, &summaryItem{}, &summaryText{})
+			if len(findings) > 0 || err != nil {
+				t.Errorf("schemacheck.Check after the statements of doctor %s = %v, %v; want nothing", args, findings, err)
+			}
+			if found, code := (&shop{testDB: d}).examine(t, args); code != 0 || strings.Contains(fmt.Sprint(found), "ALTER") {
+				t.Errorf("doctor %s after its statements = %+v, %d; want nothing to do", args, found, code)
+			}
+		}
+	}, "MariaDB", "MySQL")
 }
 
 // Statements and commands are copied, so that their lines stay whole.
