@@ -94,8 +94,10 @@ func (k policy) fills(s *schema.Schema, f *schema.Field) (bool, error) {
 		return false, undecided(s, f)
 	case f.Serializer != nil:
 		return fail("a key with a serializer cannot be filled, because its stored value may differ; remove the serializer, or tag the field snowflake:-")
-	case taken && k.narrow(f) != "":
-		return fail("%s cannot hold the 64-bit keys of WithIntegerKeys; widen the field and its column, or tag it snowflake:- for keys of the database", k.narrow(f))
+	case taken:
+		if what, remedy := k.narrow(f); what != "" {
+			return fail("%s cannot hold the 64-bit keys of WithIntegerKeys; %s and widen the column, or tag it snowflake:- for keys of the database", what, remedy)
+		}
 	}
 	switch e := keytype.Check(f.FieldType, keytype.Integers|keytype.Texts); {
 	case e != nil && e.Methods:
@@ -159,19 +161,20 @@ func (k policy) narrowForeignKeys(rel *schema.Relationship) (wrong []error) {
 		if key == nil || fk == nil || !k.key(key) {
 			continue
 		}
-		reason := ""
+		reason, remedy := "", "use "+key.IndirectFieldType.String()
+		what, change := k.narrow(fk)
 		switch e := misfit(fk); {
 		case e != nil && e.Methods:
 			reason = fk.FieldType.String() + " has a Value or Scan method, which may store or read something else than"
 		case e != nil:
 			reason = fk.FieldType.String() + " cannot hold"
-		case k.takes(key) && k.narrow(fk) != "":
-			reason = k.narrow(fk) + " cannot hold"
+		case k.takes(key) && what != "":
+			reason, remedy = what+" cannot hold", change+" and widen the column"
 		default:
 			continue
 		}
 		wrong = append(wrong, &ModelError{Model: fk.Schema.String(), Field: fk.Name, Reason: fmt.Sprintf(
-			"%s the 64-bit key %s.%s that it refers to; use %s", reason, key.Schema.Name, key.Name, key.IndirectFieldType)})
+			"%s the 64-bit key %s.%s that it refers to; %s", reason, key.Schema.Name, key.Name, remedy)})
 	}
 	return wrong
 }
@@ -192,20 +195,23 @@ func misfit(f *schema.Field) *keytype.TypeError {
 var narrowTypes = []string{"int", "integer", "int2", "int4", "tinyint", "smallint", "mediumint", "serial", "serial2", "serial4", "smallserial"}
 
 // narrow returns what makes the column of f, a field that holds a key, or f itself too narrow
-// for it, or "".
-func (k policy) narrow(f *schema.Field) string {
+// for it, and how to change the field, or "".
+func (k policy) narrow(f *schema.Field) (what, change string) {
 	typ, _, _ := dialect.Parts(strings.ToLower(f.TagSettings["TYPE"]))
 	typ, _, _ = strings.Cut(typ, " ") // such as unsigned
 	_, sized := f.TagSettings["SIZE"]
+	setting := ""
 	switch {
 	case misfit(f) != nil && misfit(f).Narrow:
-		return f.FieldType.String() + ", which has 32 bits on this platform,"
+		return f.FieldType.String() + ", which has 32 bits on this platform,", "use " + f.IndirectFieldType.Kind().String() + "64"
 	case slices.Contains(narrowTypes, typ) && !(k.rowIDs && typ == "integer"):
-		return "the tag type:" + f.TagSettings["TYPE"]
+		setting = "type:" + f.TagSettings["TYPE"]
 	case sized && f.Size < 64:
-		return "the tag size:" + f.TagSettings["SIZE"]
+		setting = "size:" + f.TagSettings["SIZE"]
+	default:
+		return "", ""
 	}
-	return ""
+	return "the tag " + setting, "remove " + setting + " from the tag"
 }
 
 // byText returns the errors of list in the order of their texts, each once.

@@ -46,8 +46,14 @@ func (p *Plugin) Verify(db *gorm.DB, models ...any) error {
 	if err := p.installedOn(db); err != nil {
 		wrong = append([]error{err}, wrong...)
 	}
+	said := map[string]bool{} // a narrow foreign key is an error of both models of its relation
 	for _, s := range schemas {
-		wrong = append(wrong, p.policy(db).verify(s)...)
+		for _, err := range p.policy(db).verify(s) {
+			if !said[err.Error()] {
+				said[err.Error()] = true
+				wrong = append(wrong, err)
+			}
+		}
 	}
 	return errors.Join(wrong...)
 }

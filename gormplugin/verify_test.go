@@ -167,6 +167,31 @@ func TestVerifyListsEverythingThatIsWrong(t *testing.T) {
 	}
 }
 
+func TestVerifySaysOnceWhatIsWrongWithBothSidesOfARelation(t *testing.T) {
+	type Leaf struct {
+		ID     uint
+		TreeID uint `gorm:"size:32"`
+	}
+	type Tree struct {
+		ID     uint
+		Leaves []Leaf
+	}
+	type Twig struct {
+		ID     uint
+		TreeID uint32
+		Tree   *Tree
+	}
+	db, plugin := open(t), gormplugin.New(one, gormplugin.WithIntegerKeys())
+	if err := db.Use(plugin); err != nil {
+		t.Fatalf("Use = %v; want no error", err)
+	}
+	got := verified(t, db, plugin, &Tree{}, &Leaf{}, &Twig{})
+	if len(got) != 2 || !strings.HasSuffix(got[0], "Leaf.TreeID: the tag size:32 cannot hold the 64-bit key Tree.ID that it refers to; remove size:32 from the tag and widen the column") ||
+		!strings.HasSuffix(got[1], "Twig.TreeID: uint32 cannot hold the 64-bit key Tree.ID that it refers to; use uint") {
+		t.Errorf("Verify = %q; want the error of Leaf.TreeID and that of Twig.TreeID, each once", got)
+	}
+}
+
 func TestVerifyFindsCallbacksThatAreNotInPlace(t *testing.T) {
 	type callbacks = interface {
 		Get(string) func(*gorm.DB)

@@ -52,7 +52,7 @@ func mysqlStrict(c *checker) error {
 	if !strings.Contains(mode, "STRICT_TRANS_TABLES") && !strings.Contains(mode, "STRICT_ALL_TABLES") {
 		c.add(Finding{
 			Problem: NotStrict, Is: fmt.Sprintf("sql_mode %q", mode), Want: "STRICT_TRANS_TABLES or STRICT_ALL_TABLES in it",
-			Fix: "add sql_mode='TRADITIONAL' to the parameters of the DSN, or set it on the server",
+			Fix: "add STRICT_TRANS_TABLES to the present modes: sql_mode='" + strings.TrimPrefix(mode+",STRICT_TRANS_TABLES", ",") + "' in the parameters of the DSN, or on the server",
 		})
 	}
 	return nil
@@ -91,14 +91,33 @@ func mysqlStatements(c *checker, changes []typeChange, keys []foreignKey, target
 		fix += howRefused
 	}
 	// Otherwise MySQL may store the nearest value of what does not fit: 0 for text and for
-	// a number below zero, the largest number, or a question mark.
-	strict := []string{"SET @snowkey_sql_mode = @@sql_mode, SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"}
+	// a number below zero, the largest number, or a question mark. SHOW CREATE TABLE escapes
+	// with backslashes in every mode.
+	strict := []string{"SET @snowkey_sql_mode = @@sql_mode, SESSION sql_mode = CONCAT(REPLACE(@@sql_mode, 'NO_BACKSLASH_ESCAPES', ''), ',STRICT_ALL_TABLES')"}
 	restored := []string{"SET SESSION sql_mode = @snowkey_sql_mode"}
 	return fix, slices.Concat(checks, strict, alter(drops), alter(modifies), alter(adds), restored), nil
 }
 
+// mysqlToken matches a text or a name in SHOW CREATE TABLE. Double quotes are around names
+// alone, with ANSI_QUOTES in sql_mode.
+var mysqlToken = regexp.MustCompile("'(?:[^'\\\\]|\\\\.|'')*'|`[^`]*`|\"(?:[^\"]|\"\")*\"")
+
+// backquoted returns made, of SHOW CREATE TABLE, with the names in backquotes, which are
+// valid in every sql_mode.
+func backquoted(made string) string {
+	return mysqlToken.ReplaceAllStringFunc(made, func(token string) string {
+		name, ok := strings.CutPrefix(token, `"`)
+		if !ok {
+			return token
+		}
+		name = strings.ReplaceAll(strings.TrimSuffix(name, `"`), `""`, `"`)
+		return "`" + strings.ReplaceAll(name, "`", "``") + "`"
+	})
+}
+
 // mysqlDefinition returns what follows prefix in the line of SHOW CREATE TABLE that begins
-// with it. A line is a column or a constraint.
+// with it. A line is a column or a constraint. Without sql_quote_show_create, the names in
+// the line are bare.
 func mysqlDefinition(c *checker, id, prefix string) (rest string, ok bool, err error) {
 	var made struct {
 		SQL string `gorm:"column:Create Table"`
@@ -106,9 +125,11 @@ func mysqlDefinition(c *checker, id, prefix string) (rest string, ok bool, err e
 	if err := c.query(id, "SHOW CREATE TABLE "+c.quoteTable(id), nil).Scan(&made).Error; err != nil {
 		return "", false, err
 	}
-	for line := range strings.SplitSeq(made.SQL, "\n") {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
-			return strings.TrimSuffix(rest, ","), true, nil
+	for line := range strings.SplitSeq(backquoted(made.SQL), "\n") {
+		for _, prefix := range []string{prefix, strings.ReplaceAll(prefix, "`", "")} {
+			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
+				return strings.TrimSuffix(rest, ","), true, nil
+			}
 		}
 	}
 	return "", false, nil

@@ -227,8 +227,8 @@ var integerCases = []testCase{
 			Wide   *Wide
 		}
 		for model, want := range map[any]string{
-			&Sized{}: "Sized.ID: the tag size:32", &Int4{}: "Int4.ID: the tag type:int(11)", &Serial{}: "Serial.ID: the tag type:SERIAL",
-			&Child{}: "Child.WideID: uint32 cannot hold", &Cramped{}: "Cramped.WideID: the tag type:int cannot hold", &Text{}: "Text.WideID: string cannot hold",
+			&Sized{}: "Sized.ID: the tag size:32 cannot hold the 64-bit keys of WithIntegerKeys; remove size:32 from the tag and widen the column, or", &Int4{}: "Int4.ID: the tag type:int(11)", &Serial{}: "Serial.ID: the tag type:SERIAL",
+			&Child{}: "Child.WideID: uint32 cannot hold", &Cramped{}: "Cramped.WideID: the tag type:int cannot hold the 64-bit key Wide.ID that it refers to; remove type:int from the tag and widen the column", &Text{}: "Text.WideID: string cannot hold",
 			&Typed{}: "Typed.ID: autoIncrement",
 			&Two{}:   "Two.WideID: uint32",
 		} {

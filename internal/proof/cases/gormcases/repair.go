@@ -2,6 +2,7 @@ package gormcases
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -169,16 +170,42 @@ var repairCases = []testCase{
 			BoxID types.Snowflake
 			Code  string `gorm:"snowflake"`
 		}
-		e.ddl("CREATE TABLE `PRE_parts` (`id` bigint NOT NULL PRIMARY KEY, `box_id` int unsigned NOT NULL DEFAULT '0' COMMENT 'a, b) `c`'," +
-			" `code` varchar(10) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL DEFAULT 'x' COMMENT 'AUTO_INCREMENT')")
-		e.ddl("INSERT INTO `PRE_parts` VALUES (1, 2, '\u00e9')")
-		e.mends(&Part{})
-		var code string
-		e.must(e.db.Table(e.prefix + "parts").Select("code").Scan(&code))
-		equal(e, "code after the repair", code, "\u00e9")
-		var collation string
-		e.must(e.db.Raw("SELECT collation_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_name = 'code'", e.prefix+"parts").Scan(&collation))
-		equal(e, "collation after the repair", collation, "latin1_bin")
+		pool, err := e.db.DB()
+		if err != nil {
+			e.Fatalf("DB = %v; want no error", err)
+		}
+		pool.SetMaxOpenConns(1) // the modes are those of a connection
+		const ordinary = "SET SESSION sql_mode = DEFAULT, sql_quote_show_create = DEFAULT"
+		const ansi = "SET SESSION sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES'"
+		for _, session := range []struct{ checks, repairs string }{{ordinary, ordinary}, {ansi, ansi}, {ansi, ordinary}, {ordinary, ansi}, {"SET SESSION sql_quote_show_create = 0", ordinary}} {
+			e.ddl("CREATE TABLE `PRE_boxes` (`id` int unsigned NOT NULL PRIMARY KEY)")
+			e.ddl("CREATE TABLE `PRE_parts` (`id` bigint NOT NULL PRIMARY KEY, `box_id` int unsigned NOT NULL DEFAULT '0' COMMENT 'a, b) `c` \"d\" it''s \\\\'," +
+				" `code` varchar(10) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL DEFAULT 'x' COMMENT 'AUTO_INCREMENT' CHECK (`code` <> '\"''`')," +
+				" CONSTRAINT `PRE_\"a``\"` FOREIGN KEY (`box_id`) REFERENCES `PRE_boxes` (`id`) ON DELETE CASCADE)")
+			e.ddl("INSERT INTO `PRE_boxes` VALUES (2)")
+			e.ddl("INSERT INTO `PRE_parts` VALUES (1, 2, '\u00e9')")
+			constraints, rest := e.constraints(), e.rest()
+			e.ddl(session.checks)
+			findings := e.finds([]any{&Part{}}, "column is too narrow BoxID", "column is too narrow Code")
+			e.ddl(session.repairs)
+			for _, f := range findings {
+				e.repair(f)
+			}
+			e.ddl(ordinary)
+			e.finds([]any{&Part{}})
+			equal(e, "foreign keys after the repair", fmt.Sprint(e.constraints()), fmt.Sprint(constraints))
+			equal(e, "columns after the repair", fmt.Sprint(e.rest()), fmt.Sprint(rest))
+			var code, collation string
+			e.must(e.db.Table(e.prefix + "parts").Select("code").Scan(&code))
+			equal(e, "code after the repair", code, "\u00e9")
+			e.must(e.db.Raw("SELECT collation_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_name = 'code'", e.prefix+"parts").Scan(&collation))
+			equal(e, "collation after the repair", collation, "latin1_bin")
+			if !e.tidb() && e.db.Exec("INSERT INTO "+e.prefix+"parts VALUES (3, 2, '\"''`')").Error == nil {
+				e.Error("INSERT against the CHECK after the repair = nil; want an error")
+			}
+			e.ddl("DROP TABLE `PRE_parts`")
+			e.ddl("DROP TABLE `PRE_boxes`")
+		}
 	}},
 	{"CheckNamesTheViewsThatReadAColumn", func(e *env) {
 		e.only(e.postgres(), "others change a column below a view")
@@ -217,12 +244,20 @@ var repairCases = []testCase{
 		e.migrate(&Event{})
 		err := e.db.Connection(func(tx *gorm.DB) error {
 			tx = tx.Session(&gorm.Session{})
-			for mode, strict := range map[string]bool{"": false, "NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO": false, "STRICT_TRANS_TABLES": true, "ANSI,STRICT_ALL_TABLES": true} {
+			for mode, strict := range map[string]bool{"": false, "NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO": false, "ANSI": false, "STRICT_TRANS_TABLES": true, "ANSI,STRICT_ALL_TABLES": true} {
 				e.must(tx.Exec("SET SESSION sql_mode = ?", mode))
 				findings := e.check(tx, &Event{})
 				found := slices.ContainsFunc(findings, func(f schemacheck.Finding) bool { return f.Problem == schemacheck.NotStrict })
 				if found == strict || len(findings) > 1 {
 					e.Errorf("Check with sql_mode %q = %v; want NotStrict to be %v", mode, findings, !strict)
+				}
+				if found {
+					var before, after string
+					e.must(tx.Raw("SELECT @@sql_mode").Scan(&before))
+					e.must(tx.Exec("SET SESSION " + regexp.MustCompile(`sql_mode='[^']*'|$`).FindString(findings[0].Fix)))
+					e.must(tx.Raw("SELECT @@sql_mode").Scan(&after))
+					modes := func(text string) []string { return slices.Sorted(strings.SplitSeq(text, ",")) }
+					equal(e, "sql_mode of the way out", fmt.Sprint(modes(after)), fmt.Sprint(modes(strings.TrimPrefix(before+",STRICT_TRANS_TABLES", ","))))
 				}
 			}
 			return tx.Exec("SET SESSION sql_mode = DEFAULT").Error
