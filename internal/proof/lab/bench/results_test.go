@@ -125,7 +125,7 @@ BenchmarkContention/c=64/floor=Since+Add-2 1 1 ns/op 30.0 ns/ID
 BenchmarkSaturation/alone/c=1/snowkey-2 1 1 ns/op 100.0 %cap
 BenchmarkSaturation/alone/c=8/snowkey-2 1 1 ns/op 99.95 %cap
 BenchmarkSaturation/alone/c=64/snowkey-2 1 1 ns/op 100.0 %cap
-BenchmarkGORM/SQLite/one/auto-increment-2 1 100 ns/op
+BenchmarkGORM/SQLite/one/preset-2 1 100 ns/op
 BenchmarkUpsertWriters/MySQL/plain-2 1 1 ns/op 0 deadlocks/op
 BenchmarkUpsertWriters/MySQL/plain-2 1 1 ns/op 4 deadlocks/op
 BenchmarkSQLX/PostgreSQL-pgx/lines/limit-2 1 70 ns/op
@@ -146,8 +146,8 @@ BenchmarkSQLX/MariaDB/graph/snowkey-two-2 1 100 ns/op
 		{gormGoals, "one `Create` against", "GORM/SQLite/one/snowkey-2 1 104 ns/op", "1.04 ×", false},
 		{gormGoals, "MySQL, deadlocks", "UpsertWriters/MySQL/snowkey-2 1 1 ns/op 2.2 deadlocks/op", "1.10 ×", true},
 		{gormGoals, "(generator), ns per row", "Assignment/generator/structs/n=5000-2 1 26 ns/row 3 allocs/op", "26", false},
-		{sqlxGoals, "pgx, 20,000 rows against the limit", "SQLX/PostgreSQL-pgx/lines/snowkey-2 1 100 ns/op", "0.62 ×", true},
-		{sqlxGoals, "pgx, 20,000 rows against the limit", "SQLX/PostgreSQL-pgx/lines/snowkey-2 1 102 ns/op", "0.61 ×", false},
+		{sqlxGoals, "pgx, 20,000 rows against the limit", "SQLX/PostgreSQL-pgx/lines/snowkey-2 1 77 ns/op", "0.81 ×", true},
+		{sqlxGoals, "pgx, 20,000 rows against the limit", "SQLX/PostgreSQL-pgx/lines/snowkey-2 1 78 ns/op", "0.79 ×", false},
 		{sqlxGoals, "MariaDB, the graph against its parts", "SQLX/MariaDB/graph/snowkey-2 1 105 ns/op", "0.95 ×", true},
 		{sqlxGoals, "MariaDB, the graph against its parts", "SQLX/MariaDB/graph/snowkey-2 1 106 ns/op", "0.94 ×", false},
 		{sqlxGoals, "lib/pq, memory", "Stream/PostgreSQL-pq/snowkey-2 1 1 ns/op 64 grown-MiB", "64 MiB", true},

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -147,12 +148,15 @@ func (m *machine) header(out io.Writer) error {
 	if status, err := output(m.ctx, m.here, "git", "status", "--porcelain", "--", "../../../..", ":(exclude)results"); err != nil || status != "" {
 		commit += " with changes"
 	}
-	modules, err := output(m.ctx, m.here, "go", "list", "-m", "-f", "{{if not (or .Main .Indirect .Replace)}}{{.Path}}@{{.Version}}{{end}}", "all")
+	// Those of the benchmarks alone: the module has other programs too.
+	list, err := output(m.ctx, m.here, "go", "list", "-deps", "-test", "-f", "{{with .Module}}{{if not (or .Main .Indirect .Replace)}}{{.Path}}@{{.Version}}{{end}}{{end}}", ".")
 	if err != nil {
 		return err
 	}
+	modules := strings.Fields(list)
+	slices.Sort(modules)
 	_, err = fmt.Fprintf(out, "date: %s\ncommand: bench %s\ngo: %s\ncpu: %s\ncores: %d\ncommit: %s\nmodules: %s\n", time.Now().UTC().Format(time.DateOnly),
-		strings.Join(os.Args[1:], " "), runtime.Version(), cpuName(), runtime.NumCPU(), commit, strings.Join(strings.Fields(modules), ", "))
+		strings.Join(os.Args[1:], " "), runtime.Version(), cpuName(), runtime.NumCPU(), commit, strings.Join(slices.Compact(modules), ", "))
 	return err
 }
 
