@@ -146,26 +146,6 @@ var mapCases = []testCase{
 			e.stored("numbereds", "name", m["name"], types.Snowflake(id))
 		}
 	}},
-	{"PresetKeyOfARowThatMetAnUnknownOneIsZeroInMapsAsInStructs", func(e *env) {
-		e.migrate(&Item{})
-		e.uniqueLower("items", "sku") // no row can be found by that
-		e.must(e.db.Create(&Item{ID: 1, SKU: "Met"}))
-		item := Item{ID: 5, SKU: "met"}
-		e.must(e.db.Clauses(doNothing()).Create(&item))
-		equal(e, "ID of a struct", item.ID, 0)
-		list := []Item{{ID: 6, SKU: "met"}, {ID: 7, SKU: "new7"}}
-		e.must(e.db.Clauses(doNothing()).Create(&list))
-		equal(e, "ID in a slice", list[0].ID, 0)
-		equal(e, "ID in a slice of the row that was inserted", list[1].ID, 7)
-		m := map[string]any{"id": 8, "sku": "met", "order_id": 1}
-		e.must(e.db.Model(&Item{}).Clauses(doNothing()).Create(m))
-		equal[any](e, "id of a map", m["id"], types.Snowflake(0))
-		maps := []map[string]any{{"id": 9, "sku": "met", "order_id": 1}, {"id": 10, "sku": "new10", "order_id": 1}}
-		e.must(e.db.Model(&Item{}).Clauses(doNothing()).Create(maps))
-		equal[any](e, "id in a slice of maps", maps[0]["id"], types.Snowflake(0))
-		equal[any](e, "id in a slice of maps of the row that was inserted", maps[1]["id"], types.Snowflake(10))
-		e.count("items", 3)
-	}},
 	{"KeyOfARowThatMetAnotherByAGeneratedColumnIsZero", func(e *env) {
 		e.migrate(&LowerItem{})
 		e.uniqueGenerated("lower_items", "sku") // of which memory need not have the value

@@ -139,28 +139,33 @@ type upsertKind struct {
 	target []string
 }
 
-// upsert draws a clause for a table. update is the column to update, and unique the
-// unique one.
-func (w *world) upsert(table, update, unique string) upsertKind {
+// upserts returns clauses of every kind. update is the column to update, unique the
+// unique one, and filter the condition of an update that has one.
+func (e *env) upserts(update, unique string, filter clause.Expression) []upsertKind {
 	filtered := doUpdate(update, unique)
-	filtered.Where = clause.Where{Exprs: []clause.Expression{
-		clause.Neq{Column: clause.Column{Table: w.e.prefix + table, Name: unique}, Value: w.some(unique[:1], 8)},
-	}}
-	if w.often(5) {
-		filtered.Where.Exprs = []clause.Expression{clause.Expr{SQL: "1 = 0"}}
-	}
+	filtered.Where = clause.Where{Exprs: []clause.Expression{filter}}
 	kinds := []upsertKind{
 		{"DO NOTHING", doNothing(), nil},
-		{"DO NOTHING", doNothing(), nil}, // twice, since GORM does it most
 		{"DO NOTHING on " + unique, doNothing(unique), []string{unique}},
 		{"DO UPDATE", doUpdate(update, unique), []string{unique}},
 		{"DO UPDATE WHERE", filtered, []string{unique}},
 		{"UpdateAll on " + unique, clause.OnConflict{Columns: columns([]string{unique}), UpdateAll: true}, []string{unique}},
 		{"UpdateAll", upsertAll(), nil},
 	}
-	if modifier := map[string]string{"sqlite": "OR IGNORE", "mysql": "IGNORE"}[w.e.db.Name()]; modifier != "" {
+	if modifier := map[string]string{"sqlite": "OR IGNORE", "mysql": "IGNORE"}[e.db.Name()]; modifier != "" {
 		kinds = append(kinds, upsertKind{modifier, clause.Insert{Modifier: modifier}, nil})
 	}
+	return kinds
+}
+
+// upsert draws one of these.
+func (w *world) upsert(table, update, unique string) upsertKind {
+	var filter clause.Expression = clause.Neq{Column: clause.Column{Table: w.e.prefix + table, Name: unique}, Value: w.some(unique[:1], 8)}
+	if w.often(5) {
+		filter = clause.Expr{SQL: "1 = 0"}
+	}
+	kinds := w.e.upserts(update, unique, filter)
+	kinds = append(kinds[:1:1], kinds...) // what GORM does most, twice
 	return kinds[w.chance.IntN(len(kinds))]
 }
 
