@@ -86,7 +86,7 @@ func (l *leases) empty(ctx context.Context, o *options, out *bufio.Writer, s lea
 // given back counts.
 func unused(s leasestore.Space, rows []leasestore.Row, now leasestore.Millis) error {
 	for _, row := range rows {
-		if row.Epoch >= sqllease.RelayoutEpochs {
+		if row.Epoch >= leasestore.RelayoutEpochs {
 			return fmt.Errorf("namespace %s was emptied before, so that nothing is known of the keys of its first layout: use a namespace of another name, in Config.Namespace", s.Namespace)
 		}
 		if row.Retired() {

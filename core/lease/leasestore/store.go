@@ -169,6 +169,10 @@ const Retired = Millis(1) << 50
 // Retired reports whether a [Claim] with Retire has taken the row for good.
 func (r *Row) Retired() bool { return r.Until >= Retired }
 
+// RelayoutEpochs is more than the claims that a worker number ever sees. A row with this Epoch or a
+// greater one had another layout before.
+const RelayoutEpochs = 1_000_000_000
+
 // Written returns when the lease or the region that holds the row has claimed or renewed it last, by the
 // clock of its process, and false if nobody holds it or if the nonce does not say, such as that of an
 // earlier version.

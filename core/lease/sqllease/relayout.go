@@ -20,7 +20,7 @@ import (
 // IDs of the two layouts could be equal. Relayout itself refuses a namespace with rows of several
 // datacenters only. A holder that runs on loses its row.
 //
-// Epochs go on from the next multiple of [RelayoutEpochs], for whoever fences by them, and so that the
+// Epochs go on from the next multiple of [leasestore.RelayoutEpochs], for whoever fences by them, and so that the
 // rows show that the namespace had another layout before.
 func (s *Store) Relayout(ctx context.Context, from, to leasestore.Space, rows []leasestore.Row, until leasestore.Millis) error {
 	for _, space := range []leasestore.Space{from, to} {
@@ -56,7 +56,7 @@ func (s *Store) Relayout(ctx context.Context, from, to leasestore.Space, rows []
 		if want := []int64{wholeNamespace, from.Datacenter}; !slices.Equal(datacenters, want) {
 			return done, leasestore.Permanent(fmt.Errorf("namespace %q has rows of the datacenters %d, where %d is the namespace itself; want %d alone", from.Namespace, datacenters, wholeNamespace, from.Datacenter))
 		}
-		next := fmt.Sprintf("%d, '', '', %d, 0, ''", (epoch/RelayoutEpochs+1)*RelayoutEpochs, int64(until))
+		next := fmt.Sprintf("%d, '', '', %d, 0, ''", (epoch/leasestore.RelayoutEpochs+1)*leasestore.RelayoutEpochs, int64(until))
 		for _, statement := range []struct {
 			text string
 			args []any
@@ -73,9 +73,6 @@ func (s *Store) Relayout(ctx context.Context, from, to leasestore.Space, rows []
 	})
 	return explain("relayout", err)
 }
-
-// RelayoutEpochs is more than the claims that a worker number ever sees.
-const RelayoutEpochs = 1_000_000_000
 
 // lockRows reads all rows of a space.
 func (r *register) lockRows(ctx context.Context, t *tx, s leasestore.Space, lock string) (all []leasestore.Row, err error) {
