@@ -34,8 +34,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/version"
 	"os"
+	"os/exec"
+	"runtime"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/analysis/singlechecker"
 
@@ -44,6 +48,14 @@ import (
 )
 
 func main() {
+	// As a tool of go vet it is started with one argument that begins with a minus or names a file
+	// of settings, and the packages are checked by the go command.
+	if last := os.Args[len(os.Args)-1]; last != "-flags" && last != "-V=full" && !strings.HasSuffix(last, ".cfg") {
+		if err := checkVersion(runtime.Version()); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	if !slices.Contains(os.Args[1:], "-move") && !slices.Contains(os.Args[1:], "--move") {
 		for _, help := range []string{"-h", "-help", "--help", "help"} {
 			if slices.Contains(os.Args[1:], help) {
@@ -65,8 +77,24 @@ func main() {
 	}
 }
 
+// checkVersion returns an error if the go command of this folder is newer than the Go that built the
+// program, which cannot read the export data and the standard library of a newer one: it would print
+// a line for each package of it.
+func checkVersion(built string) error {
+	out, err := exec.Command("go", "env", "GOVERSION").Output()
+	if err != nil {
+		return nil // what loads the packages says it better
+	}
+	here := strings.TrimSpace(string(out))
+	if version.Compare(version.Lang(here), version.Lang(built)) > 0 {
+		return fmt.Errorf("snowkeyvet: built with %s, and the Go here is %s: install it again with GOTOOLCHAIN=%s", built, here, here)
+	}
+	return nil
+}
+
 // moveAll prints the findings, or makes the edits and prints what they leave.
 func moveAll(fix bool, patterns []string) error {
+	_, _ = fmt.Fprintln(os.Stderr, "snowkeyvet: loading the packages of the program and their tests")
 	p, err := move.Load("", patterns...)
 	if err != nil {
 		return err

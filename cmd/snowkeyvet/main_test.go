@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -92,6 +93,16 @@ func TestCommentHasTheCommandOfREADMEThatAddsTheModule(t *testing.T) {
 	command := regexp.MustCompile("go mod edit -require=[^`]+").Find(readme)
 	if command == nil || !bytes.Contains(comment, command) || bytes.Contains(comment, []byte("go get github.com")) {
 		t.Errorf("main.go lacks README's command %q, or has go get, which fails beside replace", command)
+	}
+}
+
+func TestProgramOfAnOlderGoSaysOnceThatItMustBeBuiltAgain(t *testing.T) {
+	err := checkVersion("go1.20.3")
+	if err == nil || !strings.Contains(err.Error(), "built with go1.20.3") || !strings.Contains(err.Error(), "GOTOOLCHAIN=go1.") {
+		t.Errorf("checkVersion(go1.20.3) = %v; want an error that says what to build it with", err)
+	}
+	if err := checkVersion(runtime.Version()); err != nil {
+		t.Errorf("checkVersion(%s) = %v; want nil", runtime.Version(), err)
 	}
 }
 

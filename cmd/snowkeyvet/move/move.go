@@ -514,7 +514,11 @@ func (p *Program) generic(f *types.Func, arguments ...*shape) *shape {
 	for t := range sig.TypeParams().TypeParams() { // S ~[]E
 		if union, ok := t.Constraint().Underlying().(*types.Interface); ok && union.NumEmbeddeds() == 1 {
 			if u, ok := union.EmbeddedType(0).(*types.Union); ok && u.Len() == 1 && u.Term(0).Tilde() {
-				parameters[t].bound = p.typed(u.Term(0).Type(), true, parameters)
+				constraint := p.typed(u.Term(0).Type(), true, parameters)
+				if parameters[t].bound == nil {
+					parameters[t].bound = constraint
+				}
+				p.flow(parameters[t].bound, constraint, nil, nil)
 			}
 		}
 	}

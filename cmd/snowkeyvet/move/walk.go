@@ -190,6 +190,8 @@ func (w *walker) read(e ast.Expr) *shape {
 		return w.constant(e, w.binary(e))
 	case *ast.IndexExpr:
 		return w.index(e)
+	case *ast.IndexListExpr:
+		return w.instance(e.X, e.Indices...)
 	case *ast.SliceExpr:
 		return w.expr(e.X)
 	case *ast.TypeAssertExpr:
@@ -253,17 +255,7 @@ func (w *walker) index(e *ast.IndexExpr) *shape {
 	if tv := w.info.Types[e.X]; tv.Type == nil || tv.IsType() {
 		return nil
 	} else if _, generic := tv.Type.Underlying().(*types.Signature); generic {
-		name, ok := ast.Unparen(e.X).(*ast.Ident)
-		if sel, selected := e.X.(*ast.SelectorExpr); selected {
-			name, ok = sel.Sel, true
-		}
-		if !ok {
-			return nil
-		}
-		if f, ok := w.info.Uses[name].(*types.Func); ok {
-			return w.generic(f, w.written(w.info, e.Index))
-		}
-		return nil
+		return w.instance(e.X, e.Index)
 	}
 	x := w.expr(e.X).resolve()
 	if x == nil {
@@ -276,6 +268,26 @@ func (w *walker) index(e *ast.IndexExpr) *shape {
 		x = elem(x)
 	}
 	return elem(x)
+}
+
+// instance returns a generic function with type arguments that the source writes.
+func (w *walker) instance(fun ast.Expr, arguments ...ast.Expr) *shape {
+	name, ok := ast.Unparen(fun).(*ast.Ident)
+	if sel, selected := fun.(*ast.SelectorExpr); selected {
+		name, ok = sel.Sel, true
+	}
+	if !ok {
+		return nil
+	}
+	f, ok := w.info.Uses[name].(*types.Func)
+	if !ok {
+		return nil
+	}
+	var shapes []*shape
+	for _, argument := range arguments {
+		shapes = append(shapes, w.written(w.info, argument))
+	}
+	return w.generic(f, shapes...)
 }
 
 // composite reads a literal, whose type may be left out within another one.

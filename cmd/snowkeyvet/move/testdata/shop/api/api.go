@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -95,4 +96,18 @@ func (l *line) of(i *model.Item) { l.Item = i.ID }
 type change struct {
 	Item  uint `json:"item_id"`
 	Count uint `json:"count"`
+}
+
+// Type arguments in the source are those of keys too, of functions of this module and of others.
+func grouped(items []*model.Item, item *model.Item) (map[uint][]*model.Item, int) {
+	at := slices.IndexFunc[[]uint, uint]([]uint{1, 2}, func(id uint) bool { return id == item.ID })
+	return group[*model.Item, uint](items, func(i *model.Item) uint { return i.ID }), at
+}
+
+func group[T any, K comparable](list []T, key func(T) K) map[K][]T {
+	groups := map[K][]T{}
+	for _, t := range list {
+		groups[key(t)] = append(groups[key(t)], t)
+	}
+	return groups
 }
