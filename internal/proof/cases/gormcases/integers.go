@@ -363,7 +363,7 @@ var integerCases = []testCase{
 			e.fails(refusing, types.ErrRange)
 		}
 		for _, body := range []string{"a", "b", "c"} {
-			equal(e, "messages of the group that say "+body, fmt.Sprint(e.keys("messages", "chat_id", "body", body)), fmt.Sprintf("[%d]", group))
+			equal(e, "messages of the group that say "+body, fmt.Sprint(e.keys("messages", "chat_id", "body", body)), fmt.Sprintf("[%d]", int64(group)))
 		}
 	}},
 	{"IntegerKeysServeConditionsAndPages", func(e *env) {
