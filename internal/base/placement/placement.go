@@ -56,7 +56,7 @@ type Row struct {
 	Target int   // the row that its tagged field is going to refer to, or -1
 	Parent int   // the row that has it as a child, or -1
 	From   int   // the row from which it was first reached, which is before it, or -1
-	Wish   int64 // the shard that it is on if it follows no row, or None
+	Wish   int64 // the shard that it is on if it follows no row, or None, as in a row that was reached from another
 }
 
 // At returns the Row of a row with a key, which stays on the shard of its key whatever the rest says.
@@ -226,7 +226,7 @@ func ConflictOf(rows []Row, spots []Spot, i int) *Conflict {
 		return nil
 	case row.Parent >= 0:
 		other = spots[row.Parent]
-	case row.From < 0 && row.Wish != None:
+	case row.Wish != None:
 		other = Spot{row.Wish, -1}
 	}
 	if other == spots[i] {
