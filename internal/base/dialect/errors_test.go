@@ -91,6 +91,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{postgres("57P01"), []string{"BadConnection", "Interrupted"}},
 		{postgres("57P02"), []string{"BadConnection", "Interrupted"}},
 		{postgres("57P03"), []string{"BadConnection", "Interrupted"}},
+		{postgres("25P03"), []string{"BadConnection", "Interrupted", "NotCommitted", "Refused"}}, // before the COMMIT
 		{postgres("58000"), nil},
 		{postgres("XX000"), nil},
 		{postgres(""), nil},
