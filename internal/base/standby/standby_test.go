@@ -215,6 +215,7 @@ func TestCommitIsUnknownWhenTheContextEndsBeforeTheStandbyAnswers(t *testing.T) 
 	}{
 		"warned each time":    {server{commits: []commit{cut}}, true, errCut},
 		"hidden and slow":     {server{commits: []commit{slow}}, false, errSlow},
+		"hidden, and ended":   {server{commits: []commit{{takes: 9970 * time.Millisecond}, {takes: 50 * time.Millisecond}}}, false, errCut},
 		"seen not to have it": {server{commits: []commit{cut}, sees: true}, false, errLags},
 	} {
 		synctest.Test(t, func(t *testing.T) {
