@@ -1,7 +1,6 @@
 package leasestore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -334,7 +333,6 @@ func (o *claiming) again(v View, worker int64) (View, error) {
 	now, err := o.look(func(ctx context.Context) (View, error) { return o.register.Read(ctx, o.space, []int64{worker}) })
 	i, _ := v.find(worker)
 	now.Rows = slices.Replace(v.Rows, i, i+1, now.Rows...)
-	now.Damaged = cmp.Or(now.Damaged, v.Damaged)
 	return now, err
 }
 

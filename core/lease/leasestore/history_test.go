@@ -129,6 +129,10 @@ func TestHoldersOfRecordsThatDoNotFit(t *testing.T) {
 			leasestore.Row{Epoch: 5, Owner: "x", Holder: "b", Until: 70}, []string{"5\t50\t40\ta"},
 			all{{Until: 40}, {Epoch: 5, Holder: "a", From: 50, Until: 70}, {Epoch: 5, Holder: "b", From: 50, Until: 70}},
 		},
+		"the row was given back by another holder": {
+			leasestore.Row{Epoch: 8, Until: 70}, []string{"5\t50\t40\ta"},
+			all{{Until: 40}, {Epoch: 5, Holder: "a", From: 50, Until: 70}, {From: 50, Until: 70}},
+		},
 		"the row was taken back to an earlier epoch": {
 			leasestore.Row{Epoch: 3, Owner: "x", Holder: "c", Until: 30}, []string{"3\t20\t20\tc", "5\t50\t40\ta\tc", "4\t30\t20\tc"},
 			all{{Until: 20}, {Epoch: 4, Holder: "c", From: 30, Until: 40}, {Epoch: 5, Holder: "a", From: 50, Until: 20}, {From: 50, Until: 20}, {Epoch: 3, Holder: "c", From: 20, Until: 30}},
