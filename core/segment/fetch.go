@@ -262,7 +262,6 @@ func (f *fetcher) settle(now time.Time, err error, count int64, wanted bool) (fi
 			count, f.step = f.most, f.most
 		}
 		f.most = max(1, count/2)
-		f.step = min(f.step, f.most)
 		return count == 1
 	case errors.Is(err, ErrNoTag) && wanted:
 		return false // every call looks for the row

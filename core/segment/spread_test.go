@@ -144,26 +144,31 @@ func TestRowsThatDoNotFitTogetherAreRefused(t *testing.T) {
 }
 
 func TestARestoredDatabaseOfSeveralIsSeenByItsVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dbs := databases(t, 2, 2)
-		a := start(t, spread(t, dbs...), segment.Config{Hold: -1})
-		for range 100 {
-			next(t, a)
-		}
-		dbs[0].Memory = segmenttest.Memory{}
-		if err := dbs[0].Create(t.Context(), segment.Row{Tag: "a", Next: 1, Step: 10, Stride: 2}); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		for range 30 {
-			if _, err = a.Next(t.Context()); err != nil {
-				break
+	for _, lost := range []int64{5, 1} { // writes
+		synctest.Test(t, func(t *testing.T) {
+			dbs := databases(t, 2, 2)
+			a := start(t, spread(t, dbs...), segment.Config{Hold: -1})
+			for range 100 {
+				next(t, a)
 			}
-		}
-		if !errors.Is(err, segment.ErrWentBack) {
-			t.Errorf("Next = %v; want %v", err, segment.ErrWentBack)
-		}
-	})
+			rows, err := dbs[0].Rows(t.Context())
+			if err != nil || rows[0].Version != 5 {
+				t.Fatalf("Rows() = %+v, %v; want version 5 after 50 numbers", rows, err)
+			}
+			dbs[0].Memory = segmenttest.Memory{}
+			if err := dbs[0].Create(t.Context(), segment.Row{Tag: "a", Next: 1, Step: 10, Stride: 2, Version: 5 - lost}); err != nil {
+				t.Fatal(err)
+			}
+			for range 30 {
+				if _, err = a.Next(t.Context()); err != nil {
+					break
+				}
+			}
+			if !errors.Is(err, segment.ErrWentBack) {
+				t.Errorf("Next after the last %d writes were lost = %v; want %v", lost, err, segment.ErrWentBack)
+			}
+		})
+	}
 }
 
 // The ranges of two databases end at one k, and their rows have one version. What the
