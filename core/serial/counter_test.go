@@ -95,6 +95,17 @@ func TestCounterKeepsTheTwoLatestPeriods(t *testing.T) {
 	if got := fmt.Sprint(m.takes); got != want {
 		t.Errorf("takes = %s; want %s", got, want)
 	}
+
+	m = new(memory)
+	c = counter(t, m, Series{Name: "x", Digits: 4}, 10)
+	for want := int64(1); want < 4; want++ {
+		if n, err := c.Next(t.Context(), day(5)); err != nil || n.N != want {
+			t.Fatalf("Next of a series without periods = %+v, %v; want %d", n, err, want)
+		}
+	}
+	if got := fmt.Sprint(m.takes); got != "[ 10]" {
+		t.Errorf("takes of a series without periods = %s; want one block", got)
+	}
 }
 
 func TestCounterAsksTheStoreAgainAfterAnError(t *testing.T) {
