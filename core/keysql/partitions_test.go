@@ -291,10 +291,19 @@ func TestMaintainMakesWhatIsAheadAndListsWhatIsOld(t *testing.T) {
 	if got, err := p.Maintain(have, may.AddDate(1, 0, 0), 1, 0); err != nil || len(got.Old) > 0 || len(got.Create) != 11 {
 		t.Errorf("Maintain that keeps all = %+v, %v; want nothing old, and the eleven months to June 2027", got, err)
 	}
+	// One partition for the quarter, which ends within a tick where none begins with a month.
+	for _, l := range []core.Layout{core.Default(), {Epoch: core.Default().Epoch, Unit: 11 * time.Millisecond, TimeBits: 40, WorkerBits: 10, SequenceBits: 12}} {
+		p := partitions(t, keysql.PostgreSQL, l, keysql.Month, time.UTC)
+		months := list(t, p, may.AddDate(0, -1, 0), may.AddDate(0, 2, 0))
+		have := []keysql.Existing{{Name: "orders_q2", From: fmt.Sprint(int64(months[0].First)), Until: fmt.Sprint(int64(months[3].First))}}
+		if got, err := p.Maintain(have, may, 2, 0); err != nil || len(got.Create) != 1 || !strings.Contains(got.Create[0], `CREATE TABLE "orders_p202607"`) {
+			t.Errorf("Maintain of a quarter in ticks of %v = %q, %v; want July alone", l.Unit, got.Create, err)
+		}
+	}
 }
 
 func TestPartmanCountsKeysAndIsRefusedElsewhere(t *testing.T) {
-	twitter := core.Twitter()
+	twitter, seconds := core.Twitter(), core.Layout{Epoch: core.Default().Epoch, Unit: time.Second, TimeBits: 32, DatacenterBits: 3, WorkerBits: 8, SequenceBits: 20}
 	for _, test := range []struct {
 		layout core.Layout
 		table  string
@@ -303,6 +312,7 @@ func TestPartmanCountsKeysAndIsRefusedElsewhere(t *testing.T) {
 		want   string
 	}{
 		{core.Default(), "public.orders", keysql.Day, "UTC", ""},
+		{seconds, "public.orders", keysql.Day, "UTC", ""},
 		{core.Default(), "orders", keysql.Day, "UTC", "with its schema"},
 		{core.Default(), "public.orders", keysql.Month, "UTC", "use Maintain"},
 		{core.Default(), "public.orders", keysql.Week, "UTC", "beginning of a Week"},
@@ -318,7 +328,8 @@ func TestPartmanCountsKeysAndIsRefusedElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := p.Partman(may, 4)
-		if test.want == "" && (err != nil || !strings.Contains(text, fmt.Sprintf("'%d'", int64(86400000)<<22))) ||
+		day := list(t, p, may, may.Add(time.Hour))[0]
+		if test.want == "" && (err != nil || !strings.Contains(text, fmt.Sprintf("p_interval := '%d'", day.Last-day.First+1)) || !strings.Contains(text, fmt.Sprintf("p_start_partition := '%d'", day.First))) ||
 			test.want != "" && (err == nil || text != "" || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("Partman of %s by %v in %s = %s, %v; want %q", test.table, test.every, test.zone, text, err, test.want)
 		}
