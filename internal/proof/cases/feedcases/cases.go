@@ -672,6 +672,22 @@ func Run(t *testing.T, d Database) {
 		}
 	})
 
+	t.Run("AReaderThatHasReadTheHorizonItselfGoesOn", func(t *testing.T) {
+		table, f := d.install(t, slack)
+		h, fence := types.Snowflake(0), types.Snowflake(1)
+		for h != fence { // where a row may still come
+			var err error
+			h, err = f.Horizon(t.Context(), 0)
+			must(t, err)
+			must(t, d.DB.QueryRow("SELECT "+d.position()+" FROM "+table+"_feed").Scan(&fence))
+		}
+		execute(t, d.DB, insert(table, h))
+		readUpTo(t, f, h-1, h)
+		if keys, err := f.Keys(t.Context(), h, 10); len(keys) != 0 || err != nil {
+			t.Errorf("Keys(%d), which Horizon had returned and Keys then, = %v, %v; want none", h, keys, err)
+		}
+	})
+
 	t.Run("APositionThatNobodyHasReadStopsNoOtherReader", func(t *testing.T) {
 		_, f := d.install(t, time.Hour)
 		if _, err := f.Horizon(t.Context(), 0); err != nil {
