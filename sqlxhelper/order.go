@@ -118,7 +118,7 @@ func (l *load) refersAhead() func(i int, yield func(to int)) {
 	refers := func(i int, yield func(to int)) {
 		for _, c := range l.keys[1:] {
 			id, null := c.key.Key(c.in(l.rows[i]))
-			if to, known := at[id]; known && !null && to != i {
+			if to, known := at[id]; known && !null {
 				yield(to)
 			}
 		}
