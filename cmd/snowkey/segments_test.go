@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"regexp"
@@ -79,6 +81,21 @@ func TestSegmentsAreMadeAndRaisedAsTheProgramsSeeThem(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Programs may insert while the question stands.
+func TestARowIsRaisedAboveWhatIsThereWhenTheOperatorHasAnswered(t *testing.T) {
+	d := databases["SQLite"](t)
+	store := segmentsOf(t, d)
+	if _, bad, code := d.on(t, "snowkey segments -table own_segments -yes create orders", ""); code != 0 {
+		t.Fatal(bad)
+	}
+	greatest := int64(40)
+	s := segmentStore{&options{yes: true}, bufio.NewWriter(io.Discard), d.database, store}
+	err := s.raise(t.Context(), "orders", func() (int64, error) { greatest++; return greatest, nil })
+	if row, found := s.find(t.Context(), "orders"); err != nil || found != nil || row.Next != 43 {
+		t.Errorf("raise above 41, and then 42 = %v, and the row is %+v, %v; want 43 next", err, row, found)
+	}
 }
 
 func TestMoveReadsTheColumnOfAnotherDatabase(t *testing.T) {
