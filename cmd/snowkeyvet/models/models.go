@@ -116,7 +116,7 @@ func (s *Set) add(name *types.TypeName) *Model {
 	if name == nil || s.byPos[name.Pos()] != nil {
 		return nil
 	}
-	m := &Model{Name: name, Columns: columns(name.Type(), "", 0)}
+	m := &Model{Name: name, Columns: columns(name.Type())}
 	m.Key = key(m.Columns)
 	if m.Key != nil {
 		_, m.SQLX = m.Key.Tag.Lookup("db")
@@ -186,8 +186,20 @@ func evident(name *types.TypeName, depth int) bool {
 	return false
 }
 
-// columns returns the fields of a struct as GORM flattens them.
-func columns(t types.Type, prefix string, depth int) (all []Column) {
+// columns returns the fields of a struct as GORM flattens them, where one that is embedded less deep hides
+// those of its column.
+func columns(t types.Type) []Column {
+	all, least := flatten(t, "", 0), map[string]int{}
+	for i := range all {
+		c := &all[i]
+		if depth, ok := least[c.Column]; !ok || c.depth < depth {
+			least[c.Column] = c.depth
+		}
+	}
+	return slices.DeleteFunc(all, func(c Column) bool { return c.depth > least[c.Column] })
+}
+
+func flatten(t types.Type, prefix string, depth int) (all []Column) {
 	s := t.Underlying().(*types.Struct)
 	for i := range s.NumFields() {
 		c := Column{Field: s.Field(i), Tag: reflect.StructTag(s.Tag(i)), depth: depth}
@@ -197,7 +209,7 @@ func columns(t types.Type, prefix string, depth int) (all []Column) {
 		}
 		if name := StructOf(c.Field.Type()); name != nil && depth < maxDepth && !isSlice(c.Field.Type()) &&
 			(c.has("EMBEDDED") || c.Field.Embedded() && !isValue(name)) {
-			all = append(all, columns(name.Type(), prefix+c.gorm["EMBEDDEDPREFIX"], depth+1)...)
+			all = append(all, flatten(name.Type(), prefix+c.gorm["EMBEDDEDPREFIX"], depth+1)...)
 			continue
 		}
 		c.Column = c.gorm["COLUMN"]
@@ -241,7 +253,7 @@ func association(c *Column, to *types.TypeName) bool {
 	if c.has("SERIALIZER") || c.has("TYPE") || isValue(to) {
 		return false
 	}
-	return key(columns(to.Type(), "", 0)) != nil
+	return key(columns(to.Type())) != nil
 }
 
 // Settings returns the settings of a tag gorm by their names in capitals.
@@ -262,13 +274,12 @@ func Settings(tag string) map[string]string {
 func key(all []Column) *Column {
 	var primary []*Column
 	var id *Column
-	better := func(c *Column) bool { return id == nil || c.depth < id.depth }
 	for i := range all {
 		c := &all[i]
 		if c.has("PRIMARYKEY") || c.has("PRIMARY_KEY") {
 			primary = append(primary, c)
 		}
-		if c.Column == "id" && (better(c) || id.Column != "id") || c.Field.Name() == "ID" && id == nil {
+		if c.Column == "id" && (id == nil || id.Column != "id") || c.Field.Name() == "ID" && id == nil {
 			id = c
 		}
 	}

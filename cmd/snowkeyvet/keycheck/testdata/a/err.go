@@ -31,6 +31,17 @@ func inBranch(ctx context.Context, s source, o *Order) error {
 	return nil
 }
 
+func inBranchOfBranch(ctx context.Context, s source, retried bool) error {
+	id, err := s.Next(ctx)
+	if err != nil {
+		if retried {
+			save(id) // want `is used although the error is not nil`
+		}
+		return err
+	}
+	return nil
+}
+
 func before(ctx context.Context, s source) error {
 	id, err := s.Next(ctx)
 	save(id) // want `is used before its error is looked at`
