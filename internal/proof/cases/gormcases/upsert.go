@@ -159,6 +159,36 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 			equal[any](e, "m[id]", m["id"], s.ID)
 		}
 	}},
+	{"FilteredDoUpdateIsRightForAKeyThatGORMReturns", func(e *env) {
+		type Counted struct {
+			ID   int64  `gorm:"primaryKey;snowflake"` // GORM adds RETURNING by itself
+			Name string `gorm:"size:40;uniqueIndex"`
+			Note string `gorm:"size:40"`
+		}
+		e.migrate(&Counted{})
+		old := Counted{Name: "old"}
+		e.must(e.db.Create(&old))
+		e.fresh("ID", types.Snowflake(old.ID))
+		for _, target := range []string{"name", "id"} {
+			conflict := doUpdate("note", target)
+			conflict.Where = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "1 = 0"}}}
+			list := []Counted{{Name: "a" + target}, {Name: "old"}, {Name: "b" + target}}
+			if target == "id" {
+				list[1].ID = old.ID
+			}
+			e.must(e.db.Clauses(conflict).Create(&list))
+			for _, c := range list {
+				e.stored("counteds", "name", c.Name, types.Snowflake(c.ID))
+			}
+		}
+		e.log.reset()
+		again := Counted{Name: "old"}
+		e.must(e.db.Clauses(doUpdate("note", "name")).Create(&again))
+		equal(e, "ID", again.ID, old.ID)
+		if _, returning, ok := strings.Cut(e.log.statements("INSERT")[0], "RETURNING"); ok {
+			equal(e, "id in RETURNING", strings.Count(returning, "id"), 1)
+		}
+	}},
 	{"FailedUpsertLeavesTheKeys", func(e *env) {
 		if e.mysql() {
 			e.Skip("it goes by every unique key, and does not fail")
