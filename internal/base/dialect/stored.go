@@ -163,8 +163,8 @@ func mysqlForm(typ, collation string) Form {
 		return Form{SQL: "LEFT(" + texts + ", " + length + ")" + collate, Prefix: prefixOf(collation), takes: text(charset, precision)}
 	case "text", "mediumtext", "longtext":
 		return Form{SQL: texts + collate, Prefix: prefixOf(collation), takes: text(charset, maxDigits)}
-	case "binary":
-		return Form{SQL: "CAST(? AS BINARY(" + length + "))", Prefix: likePrefix, takes: octets}
+	case "binary": // MariaDB counts characters where it casts a text at once
+		return Form{SQL: "CAST(CAST(? AS BINARY) AS BINARY(" + length + "))", Prefix: likePrefix, takes: octets}
 	case "varbinary":
 		return Form{SQL: "LEFT(CAST(? AS BINARY), " + length + ")", Prefix: likePrefix, takes: octets}
 	case "blob", "mediumblob", "longblob":
