@@ -69,9 +69,11 @@ func StartMariaDB(t testing.TB, settings ...string) (dsn, data string) {
 	}
 	s := newOwn(t, "mysql")
 	data = filepath.Join(s.dir, "data")
-	s.run(t, "mariadb-install-db", "--no-defaults", "--datadir="+data, "--skip-test-db", "--auth-root-authentication-method=normal", "--innodb-log-file-size=8M")
+	// A server removes the temporary tables that it finds in its folder for them, also those of another.
+	temporary := "--tmpdir=" + s.dir
+	s.run(t, "mariadb-install-db", "--no-defaults", "--datadir="+data, temporary, "--skip-test-db", "--auth-root-authentication-method=normal", "--innodb-log-file-size=8M")
 	port := Port(t)
-	s.start(t, syscall.SIGTERM, "mariadbd", append([]string{"--no-defaults", "--datadir=" + data, "--socket=" + filepath.Join(s.dir, "socket"),
+	s.start(t, syscall.SIGTERM, "mariadbd", append([]string{"--no-defaults", "--datadir=" + data, temporary, "--socket=" + filepath.Join(s.dir, "socket"),
 		"--bind-address=127.0.0.1", "--port=" + port, "--skip-name-resolve", "--performance-schema=OFF",
 		"--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"}, settings...)...)
 	s.await(t, "mariadb-admin", "--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port="+port, "ping")
