@@ -143,6 +143,7 @@ func TestTheFirstCallsStartOneGoroutineAndCloseEndsIt(t *testing.T) {
 		if err := a.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // Close returns when the goroutine is about to end
 		if n := fetchers(); n != 0 {
 			t.Errorf("after Close there are %d goroutines; want none", n)
 		}
