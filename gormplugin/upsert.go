@@ -135,15 +135,17 @@ func (in *installation) ensure(db *gorm.DB) {
 }
 
 // dropUpsert makes the statement a plain INSERT and reports whether it has. It does if all
-// keys are fresh, and the upsert names the key but goes by every unique key of the table: the
-// rows can then only meet others by a unique key that the model does not declare. Nearly no
-// table has one, and if it does, the database refuses the INSERT, and upsertAgain sends the
-// upsert. A row that is stored is therefore stored under its key, whatever indexes the table
-// has got since.
+// keys are fresh, and the upsert is not meant for a unique key but goes by every one of the
+// table: the rows can then only meet others by a unique key that the model does not declare.
+// Nearly no table has one, and if it does, the database refuses the INSERT, and upsertAgain
+// sends the upsert. A row that is stored is therefore stored under its key, whatever indexes
+// the table has got since.
 //
-// The new children that GORM saves with their parents are such rows.
+// The new rows that GORM saves with others are such rows: children under an upsert that names
+// the key, and rows of a belongs-to or a many-to-many under a DO NOTHING. A DO NOTHING of the
+// caller is left alone, because he expects to meet rows.
 func (c *creation) dropUpsert(u upsert) bool {
-	if !u.namesKey || c.rows.maps != nil || len(c.fresh) < c.rows.len() || c.stmt.DryRun ||
+	if !u.namesKey && !(c.nested && u.isGormClause && u.conflict.DoNothing && len(c.columns) == 1) || c.rows.maps != nil || len(c.fresh) < c.rows.len() || c.stmt.DryRun ||
 		len(c.stmt.Schema.CreateClauses) > 0 || len(c.model.indexes()) > 0 || c.model.meetsUndeclared.Load() {
 		return false
 	}

@@ -14,6 +14,46 @@ import (
 )
 
 var graphCases = []testCase{
+	{"NewRowsOfAnAssociationTakeOneStatementAndMeetRowsByAnIndexThatNoModelDeclares", func(e *env) {
+		type Flag struct {
+			ID   types.Snowflake
+			Name string `gorm:"size:40"`
+		}
+		type Pole struct {
+			ID     types.Snowflake
+			Name   string `gorm:"size:40"`
+			FlagID types.Snowflake
+			Flag   Flag
+			Pins   []Flag `gorm:"many2many:pole_pins"`
+		}
+		e.migrate(&Flag{}, &Pole{})
+		poles := func(names ...string) (list []Pole) {
+			for _, name := range names {
+				list = append(list, Pole{Name: name, Flag: Flag{Name: "flag " + name}, Pins: []Flag{{Name: "pin " + name}, {Name: "flag " + name}}})
+			}
+			return list
+		}
+		first := poles("a", "b", "c")
+		e.log.reset()
+		e.must(e.db.Create(&first))
+		equal(e, "statements that insert", len(e.log.statements("INSERT")), 4)
+		equal(e, "lookups", len(e.log.statements("SELECT")), 0)
+		for _, table := range []string{"pole_pins", "poles", "flags"} {
+			e.must(e.db.Exec("DELETE FROM " + e.prefix + table))
+		}
+		e.must(e.db.Exec("CREATE UNIQUE INDEX " + e.prefix + "flagged ON " + e.prefix + "flags (name)"))
+		for _, names := range [][]string{{"d", "e"}, {"e", "d", "f"}} { // the second meets rows of the first
+			list := poles(names...)
+			e.must(e.db.Create(&list))
+			for _, pole := range list {
+				e.stored("flags", "name", "flag "+pole.Name, pole.FlagID)
+				equal(e, "key of the flag", pole.Flag.ID, pole.FlagID)
+				equal(e, "key of the pin that is the flag", pole.Pins[1].ID, pole.FlagID)
+				e.stored("flags", "name", "pin "+pole.Name, pole.Pins[0].ID)
+				equal(e, "pins", len(e.keys("pole_pins", "flag_id", "pole_id", pole.ID)), 2)
+			}
+		}
+	}},
 	{"EveryRowOfAGraphGetsAKey", func(e *env) {
 		e.migrate(orderModels...)
 		o := Order{
