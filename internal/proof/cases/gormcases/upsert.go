@@ -649,9 +649,9 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 		e.migrate(&Public{})
 		old := Public{Name: "A"}
 		e.must(e.db.Create(&old))
-		for i, kind := range e.upserts("note", "name", clause.Expr{SQL: "1 = 0"}) {
-			if kind.target != nil || e.mysql() || kind.name == "DO NOTHING" {
-				met(e, kind.clause, Public{Name: "A"}, Public{Name: fmt.Sprint(i)})
+		for _, kind := range e.upserts("note", "name", clause.Expr{SQL: "1 = 0"}) {
+			if kind.target != nil || kind.name == "DO NOTHING" {
+				met(e, kind.clause, Public{Name: "A"}) // alone: of several that update, MySQL does not tell
 			}
 		}
 		e.log.reset()
