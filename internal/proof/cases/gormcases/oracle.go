@@ -821,7 +821,7 @@ func (o *oracle) statement(step int) error {
 type expectation struct {
 	before, after []storedRow
 	fates         []fate
-	affected      int64
+	affected      int64 // -1: not known
 	refused       error
 }
 
@@ -859,7 +859,9 @@ func (o *oracle) without(b *batch, before []storedRow) (*expectation, error) {
 			sent, _ := b.model.send(b, tx, b.all(), b.keys, false)
 			want.affected = sent.RowsAffected
 			return sent.Error
-		}); err != nil {
+		}); err != nil && strings.HasPrefix(err.Error(), "Error 1869") {
+			want.affected = -1 // GORM's "id = id" meets a number that MySQL has counted for another row
+		} else if err != nil {
 			return nil, fmt.Errorf("oracle: rows without keys: %w", err)
 		}
 	}
@@ -927,7 +929,7 @@ func (o *oracle) with(b *batch, want *expectation, db, reader *gorm.DB) error {
 	if err := o.parents(b, memory, kids); err != nil {
 		return err
 	}
-	if b.form != "parents" && sent.RowsAffected != want.affected {
+	if b.form != "parents" && want.affected >= 0 && sent.RowsAffected != want.affected {
 		o.features = append(o.features, o.db.Name()+" rows affected")
 		return fmt.Errorf("RowsAffected = %d; without the plugin %d", sent.RowsAffected, want.affected)
 	}

@@ -1,7 +1,6 @@
 package sqlxcases
 
 import (
-	"bytes"
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
@@ -294,8 +293,9 @@ func sent(row reflect.Value) (text string) {
 			case time.Time:
 				v = of.UTC()
 			case []byte:
-				if compact := (bytes.Buffer{}); json.Compact(&compact, of) == nil {
-					v = compact.Bytes()
+				var value any // MySQL writes a JSON in its own way
+				if json.Unmarshal(of, &value) == nil {
+					v, err = json.Marshal(value)
 				}
 			}
 			text += fmt.Sprintf(" %s=%T %q %v", field.Name, v, fmt.Sprint(v), err)
