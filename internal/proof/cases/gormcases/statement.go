@@ -178,6 +178,22 @@ var statementCases = []testCase{
 			e.Fatalf("G.Create = %v; want no error", err)
 		}
 		equal(e, "ID of the stored row", again.ID, o.ID)
+		// Where GORM counts what is returned it also counts the stored row, which has a key.
+		type Badge struct {
+			ID   int64  `gorm:"snowflake"`
+			Text string `gorm:"size:40;uniqueIndex"`
+		}
+		e.migrate(&Badge{})
+		badge := Badge{Text: "A"}
+		e.must(e.db.Create(&badge))
+		batch := func(text string) []Badge { return []Badge{badge, {Text: text}} }
+		one, two, result := batch("B"), batch("C"), gorm.WithResult()
+		sent := e.db.Clauses(doNothing()).Create(&one)
+		e.must(sent)
+		if err := gorm.G[Badge](e.db, doNothing(), result).CreateInBatches(e.Context(), &two, 2); err != nil {
+			e.Fatalf("G.CreateInBatches = %v; want no error", err)
+		}
+		equal(e, "RowsAffected of G", result.RowsAffected, sent.RowsAffected)
 	}},
 	{"ScopesUnscopedAndTableChangeNothing", func(e *env) {
 		e.migrate(&Label{})
