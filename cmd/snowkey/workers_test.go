@@ -47,7 +47,9 @@ var leasePlaces = map[string]func(*testing.T) leasePlace{
 	"Redis": func(t *testing.T) leasePlace {
 		client := redis.NewClient(&redis.Options{Addr: servertest.Redis(t)})
 		prefix := "test-" + rand.Text()
-		names := func(t *testing.T) []string { return client.Keys(context.Background(), prefix+"*").Val() }
+		names := func(t *testing.T) []string { // sorted, because KEYS has an order of the moment
+			return slices.Sorted(slices.Values(client.Keys(context.Background(), prefix+"*").Val()))
+		}
 		t.Cleanup(func() {
 			for _, key := range names(t) {
 				client.Del(context.Background(), key)
