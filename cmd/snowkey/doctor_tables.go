@@ -32,7 +32,7 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// column looks at a column of keys: its type, of which findings are, its ends, and who made the keys.
+// column looks at a column of keys: what the findings say of its type, its ends, and who made the keys.
 func (e *examination) column(ctx context.Context, c keyColumn, findings []schemacheck.Finding) error {
 	usable, err := e.typeOf(c, findings)
 	if err != nil || !usable {
@@ -195,7 +195,7 @@ func (e *examination) everyKey(ctx context.Context) error {
 	for i, c := range parts {
 		parts[i].name, parts[i].guessed = c.name+", which is part of a primary key", !targets[c.name]
 	}
-	// What the command line names comes first, as it is printed.
+	// The columns of the command line come first, because they are printed first.
 	findings, err := e.compare(ctx, slices.Concat(e.columns, references, named, parts, keys))
 	if err != nil {
 		return err
