@@ -15,7 +15,7 @@ race:
 lint: # and what is quick beside it
 	.ci/run shell gofmt tidy lint
 
-bench: # one round of the generator's benchmarks, into bench.out
+bench: # one round of the generator's benchmarks, into the folder bench.out
 	go run ./internal/proof/lab/bench -rounds 1 -out $(CURDIR)/bench.out generator
 
 ci: # the gate

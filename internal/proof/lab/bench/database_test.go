@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	_ "github.com/lib/pq"              // registers postgres
 	_ "github.com/mattn/go-sqlite3"    // registers sqlite3
 
+	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
@@ -62,6 +64,21 @@ func (d database) space(t testing.TB) string {
 	}
 	config.DBName, config.ParseTime = name, true
 	return config.FormatDSN()
+}
+
+// storeConfig returns the configuration of a store with a table in the space of db: the server may
+// have others of that name.
+func storeConfig(t testing.TB, db *sql.DB, dialect sqlstore.Dialect, table string) sqlstore.Config {
+	t.Helper()
+	c := sqlstore.Config{Dialect: dialect, Logger: slog.New(slog.DiscardHandler)}
+	if dialect == sqlstore.SQLite {
+		return c
+	}
+	var err error
+	if c.Table, err = servertest.Table(db, table); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // execute runs create now, and remove when t ends.

@@ -29,90 +29,56 @@ const (
 	benchItems  = 5
 )
 
-// The same two tables with each kind of key. The tables of each kind are named by
-// a prefix, see benchDatabase.
+// The same rows with each kind of key. The tables of each kind are named by a prefix, see
+// benchPlain.
 type (
-	countedOrder struct {
-		ID     uint
+	orderOf[K, I any] struct {
+		ID     K
 		Number string `gorm:"size:40"`
 		Total  int64
-		Items  []countedItem `gorm:"foreignKey:OrderID"`
+		Items  []I `gorm:"foreignKey:OrderID"`
 	}
-	countedItem struct {
-		ID       uint
-		OrderID  uint   `gorm:"index"`
+	itemOf[K any] struct {
+		ID       K
+		OrderID  K      `gorm:"index"`
 		SKU      string `gorm:"size:40"`
 		Quantity int
 	}
-
-	keyedOrder struct {
-		ID     types.Snowflake
-		Number string `gorm:"size:40"`
-		Total  int64
-		Items  []keyedItem `gorm:"foreignKey:OrderID"`
-	}
-	keyedItem struct {
-		ID       types.Snowflake
-		OrderID  types.Snowflake `gorm:"index"`
-		SKU      string          `gorm:"size:40"`
-		Quantity int
-	}
-
-	uuidOrder struct {
-		ID     uuidKey
-		Number string `gorm:"size:40"`
-		Total  int64
-		Items  []uuidItem `gorm:"foreignKey:OrderID"`
-	}
-	uuidItem struct {
-		ID       uuidKey
-		OrderID  uuidKey `gorm:"index"`
-		SKU      string  `gorm:"size:40"`
-		Quantity int
-	}
-)
-
-// What belongs to something, and what has many of others that have many of it.
-type (
-	countedShipment struct {
-		ID         uint
+	shipmentOf[K, C any] struct { // belongs to a customer
+		ID         K
 		Number     string `gorm:"size:40"`
-		CustomerID uint   `gorm:"index"`
-		Customer   countedCustomer
+		CustomerID K      `gorm:"index"`
+		Customer   C
 	}
-	countedCustomer struct {
-		ID   uint
+	namedOf[K any] struct {
+		ID   K
 		Name string `gorm:"size:40"`
 	}
-	countedArticle struct {
+
+	countedOrder    orderOf[uint, countedItem]
+	countedItem     itemOf[uint]
+	countedShipment shipmentOf[uint, countedCustomer]
+	countedCustomer namedOf[uint]
+	countedTag      namedOf[uint]
+	countedArticle  struct {
 		ID   uint
 		Name string       `gorm:"size:40"`
 		Tags []countedTag `gorm:"many2many:counted_article_tags"`
 	}
-	countedTag struct {
-		ID   uint
-		Name string `gorm:"size:40"`
-	}
 
-	keyedShipment struct {
-		ID         types.Snowflake
-		Number     string          `gorm:"size:40"`
-		CustomerID types.Snowflake `gorm:"index"`
-		Customer   keyedCustomer
-	}
-	keyedCustomer struct {
-		ID   types.Snowflake
-		Name string `gorm:"size:40"`
-	}
-	keyedArticle struct {
+	keyedOrder    orderOf[types.Snowflake, keyedItem]
+	keyedItem     itemOf[types.Snowflake]
+	keyedShipment shipmentOf[types.Snowflake, keyedCustomer]
+	keyedCustomer namedOf[types.Snowflake]
+	keyedTag      namedOf[types.Snowflake]
+	keyedArticle  struct {
 		ID   types.Snowflake
 		Name string     `gorm:"size:40"`
 		Tags []keyedTag `gorm:"many2many:keyed_article_tags"`
 	}
-	keyedTag struct {
-		ID   types.Snowflake
-		Name string `gorm:"size:40"`
-	}
+
+	uuidOrder orderOf[uuidKey, uuidItem]
+	uuidItem  itemOf[uuidKey]
 )
 
 // A uuidKey is a UUID in 16 bytes, in the type that people use for it on each
@@ -151,82 +117,85 @@ func newUUID(key *uuidKey) error {
 func (o *uuidOrder) BeforeCreate(*gorm.DB) error { return newUUID(&o.ID) }
 func (i *uuidItem) BeforeCreate(*gorm.DB) error  { return newUUID(&i.ID) }
 
-func countedOrders() []countedOrder {
-	list := make([]countedOrder, benchOrders)
-	for i := range list {
-		list[i] = countedOrder{Number: fmt.Sprintf("2026-%06d", i), Total: int64(i), Items: make([]countedItem, benchItems)}
-		for j := range list[i].Items {
-			list[i].Items[j] = countedItem{SKU: fmt.Sprintf("sku-%d-%d", i, j), Quantity: j}
-		}
+// list returns n rows.
+func list[T any](n int, row func(i int) T) []T {
+	rows := make([]T, n)
+	for i := range rows {
+		rows[i] = row(i)
 	}
-	return list
+	return rows
+}
+
+func orderNumber(i int) string { return fmt.Sprintf("2026-%06d", i) }
+func sku(i, j int) string      { return fmt.Sprintf("sku-%d-%d", i, j) }
+
+func countedOrders() []countedOrder {
+	return list(benchOrders, func(i int) countedOrder {
+		return countedOrder{Number: orderNumber(i), Total: int64(i), Items: list(benchItems, func(j int) countedItem {
+			return countedItem{SKU: sku(i, j), Quantity: j}
+		})}
+	})
 }
 
 func keyedOrders() []keyedOrder {
-	list := make([]keyedOrder, benchOrders)
-	for i := range list {
-		list[i] = keyedOrder{Number: fmt.Sprintf("2026-%06d", i), Total: int64(i), Items: make([]keyedItem, benchItems)}
-		for j := range list[i].Items {
-			list[i].Items[j] = keyedItem{SKU: fmt.Sprintf("sku-%d-%d", i, j), Quantity: j}
-		}
-	}
-	return list
+	return list(benchOrders, func(i int) keyedOrder {
+		return keyedOrder{Number: orderNumber(i), Total: int64(i), Items: list(benchItems, func(j int) keyedItem {
+			return keyedItem{SKU: sku(i, j), Quantity: j}
+		})}
+	})
 }
 
 // presetOrders returns keyedOrders that have their keys.
 func presetOrders() []keyedOrder {
-	list, last := keyedOrders(), types.Snowflake(1<<50)
+	rows, last := keyedOrders(), types.Snowflake(1<<50)
 	next := func() types.Snowflake { last++; return last }
-	for i := range list {
-		list[i].ID = next()
-		for j := range list[i].Items {
-			list[i].Items[j].ID, list[i].Items[j].OrderID = next(), list[i].ID
+	for i := range rows {
+		rows[i].ID = next()
+		for j := range rows[i].Items {
+			rows[i].Items[j].ID, rows[i].Items[j].OrderID = next(), rows[i].ID
 		}
 	}
-	return list
+	return rows
 }
 
 func uuidOrders() []uuidOrder {
-	list := make([]uuidOrder, benchOrders)
-	for i := range list {
-		list[i] = uuidOrder{Number: fmt.Sprintf("2026-%06d", i), Total: int64(i), Items: make([]uuidItem, benchItems)}
-		for j := range list[i].Items {
-			list[i].Items[j] = uuidItem{SKU: fmt.Sprintf("sku-%d-%d", i, j), Quantity: j}
-		}
-	}
-	return list
+	return list(benchOrders, func(i int) uuidOrder {
+		return uuidOrder{Number: orderNumber(i), Total: int64(i), Items: list(benchItems, func(j int) uuidItem {
+			return uuidItem{SKU: sku(i, j), Quantity: j}
+		})}
+	})
 }
 
+func customer(i int) string { return fmt.Sprintf("customer-%d", i) }
+
 func countedShipments() []countedShipment {
-	list := make([]countedShipment, benchOrders)
-	for i := range list {
-		list[i] = countedShipment{Number: fmt.Sprintf("2026-%06d", i), Customer: countedCustomer{Name: fmt.Sprintf("customer-%d", i)}}
-	}
-	return list
+	return list(benchOrders, func(i int) countedShipment {
+		return countedShipment{Number: orderNumber(i), Customer: countedCustomer{Name: customer(i)}}
+	})
 }
 
 func keyedShipments() []keyedShipment {
-	list := make([]keyedShipment, benchOrders)
-	for i := range list {
-		list[i] = keyedShipment{Number: fmt.Sprintf("2026-%06d", i), Customer: keyedCustomer{Name: fmt.Sprintf("customer-%d", i)}}
-	}
-	return list
+	return list(benchOrders, func(i int) keyedShipment {
+		return keyedShipment{Number: orderNumber(i), Customer: keyedCustomer{Name: customer(i)}}
+	})
+}
+
+func article(i int) (name, tag1, tag2 string) {
+	return fmt.Sprintf("article-%d", i), fmt.Sprintf("a-%d", i), fmt.Sprintf("b-%d", i)
 }
 
 func countedArticles() []countedArticle {
-	list := make([]countedArticle, benchOrders)
-	for i := range list {
-		list[i] = countedArticle{Name: fmt.Sprintf("article-%d", i), Tags: []countedTag{{Name: fmt.Sprintf("a-%d", i)}, {Name: fmt.Sprintf("b-%d", i)}}}
-	}
-	return list
+	return list(benchOrders, func(i int) countedArticle {
+		name, a, b := article(i)
+		return countedArticle{Name: name, Tags: []countedTag{{Name: a}, {Name: b}}}
+	})
 }
 
 func keyedArticles() []keyedArticle {
-	list := make([]keyedArticle, benchOrders)
-	for i := range list {
-		list[i] = keyedArticle{Name: fmt.Sprintf("article-%d", i), Tags: []keyedTag{{Name: fmt.Sprintf("a-%d", i)}, {Name: fmt.Sprintf("b-%d", i)}}}
-	}
-	return list
+	return list(benchOrders, func(i int) keyedArticle {
+		name, a, b := article(i)
+		return keyedArticle{Name: name, Tags: []keyedTag{{Name: a}, {Name: b}}}
+	})
 }
 
 // createEach creates one row after the other, in one transaction.
@@ -289,15 +258,15 @@ var benchGORMTargets = []gormTarget{
 	{"SQLite", sqlite, false}, {"PostgreSQL", postgres, false}, {"MariaDB", mariaDB, false}, {"MariaDBWithoutReturning", mariaDB, true}, {"MySQL", mySQL, false},
 }
 
-// dialector opens a file, a schema or a database of its own.
-func (t gormTarget) dialector(b *testing.B) func() gorm.Dialector {
+// dialector opens a file, a schema or a database of its own. The settings are for PostgreSQL.
+func (t gormTarget) dialector(b *testing.B, settings string) func() gorm.Dialector {
 	dsn := t.space(b)
 	return func() gorm.Dialector {
 		switch t.dialect {
 		case "sqlite":
 			return gormsqlite.Open(strings.Replace(dsn, "_synchronous=NORMAL", "_synchronous=OFF", 1))
 		case "postgres":
-			return gormpostgres.Open(dsn)
+			return gormpostgres.Open(dsn + settings)
 		}
 		return gormmysql.New(gormmysql.Config{DSN: dsn, DisableWithReturning: t.withoutReturning})
 	}
@@ -311,7 +280,7 @@ func (t gormTarget) dialector(b *testing.B) func() gorm.Dialector {
 func BenchmarkGORM(b *testing.B) {
 	for _, target := range benchGORMTargets {
 		b.Run(target.name, func(b *testing.B) {
-			dialector := target.dialector(b)
+			dialector := target.dialector(b, "")
 			gen := benchGenerator(b)
 			plugin := gormplugin.New(gen)
 			db := benchDatabase(b, dialector(), plugin)

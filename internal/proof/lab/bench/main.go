@@ -15,7 +15,7 @@ import (
 func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 0, "rounds, in each of which every benchmark takes its turn; 0: as many as the suite has")
-	flag.StringVar(&o.out, "out", "", "write the output of the benchmarks to a `file`, and neither results nor the page")
+	flag.StringVar(&o.out, "out", "", "write the results into a `folder`, and not the page")
 	flag.BoolVar(&o.short, "short", false, "the smallest runs, to see that all benchmarks work; needs -out")
 	flag.Usage = func() {
 		var names []string
@@ -48,21 +48,20 @@ func run(ctx context.Context, o options, names []string) error {
 		return err
 	}
 	if o.short && o.out == "" {
-		return fmt.Errorf("-short gives no results: name a file with -out")
+		return fmt.Errorf("-short gives no results: name a folder with -out")
 	}
 	here, err := folder(ctx)
 	if err != nil {
 		return err
 	}
-	if len(chosen) > 0 {
-		if err := measure(ctx, o, here, chosen); err != nil {
-			return err
-		}
-	}
+	results := filepath.Join(here, "results")
 	if o.out != "" {
-		return nil
+		return measure(ctx, o, here, o.out, chosen)
 	}
-	return writePage(filepath.Join(here, "results"), filepath.Join(here, "..", "..", "..", "..", "docs"))
+	if err := measure(ctx, o, here, results, chosen); err != nil {
+		return err
+	}
+	return writePage(results, filepath.Join(here, "..", "..", "..", "..", "docs"))
 }
 
 // folder returns the folder of this package.

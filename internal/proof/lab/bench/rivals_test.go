@@ -86,34 +86,6 @@ func (g *articleLockFree) next() int64 {
 	}
 }
 
-func TestRivalsGiveTheTimeInIncreasingIDs(t *testing.T) {
-	for name, next := range map[string]func() int64{
-		"mutexSince":      newMutexSince(wideBits).next,
-		"articleMutex":    (&articleMutex{bits: wideBits}).next,
-		"articleLockFree": (&articleLockFree{bits: wideBits}).next, // one goroutine: its fault needs two
-	} {
-		began := time.Now().UnixMilli() - rivalEpoch
-		last, counted := int64(0), 0
-		for range 10_000 {
-			id := next()
-			if id <= last {
-				t.Fatalf("%s.next() = %d after %d; want more", name, id, last)
-			}
-			if id>>wideBits == last>>wideBits {
-				counted++
-			}
-			last = id
-		}
-		if counted == 0 {
-			t.Errorf("%s: every ID has a millisecond of its own; want them counted within one", name)
-		}
-		now := time.Now().UnixMilli() - rivalEpoch
-		if ms := last >> wideBits; ms < began-1 || ms > now+1 {
-			t.Errorf("%s: time of the last ID = %d ms; want %d to %d", name, ms, began, now)
-		}
-	}
-}
-
 // The schedule of the well-known fault, played by hand. A caller that read the clock
 // before another one's reset takes the word back.
 func TestLockFreeResetToAStaleTimeRepeatsAnID(t *testing.T) {

@@ -15,27 +15,20 @@ import (
 	"time"
 )
 
-// measure runs the suites, each into its file of results or all into one other file. A
-// file stays as it was if the measurement fails.
-func measure(ctx context.Context, o options, here string, chosen []suite) error {
+// measure runs the suites, each into its file in the folder results. A file stays as it was if the
+// measurement fails.
+func measure(ctx context.Context, o options, here, results string, chosen []suite) error {
 	work, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	m := &machine{ctx: ctx, options: o, here: here, work: work, built: map[string]string{}}
-	if o.out != "" {
-		return replace(o.out, func(out io.Writer) error {
-			for _, s := range chosen {
-				if err := m.suite(s, out); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	if err := os.MkdirAll(results, 0o755); err != nil {
+		return err
 	}
+	m := &machine{ctx: ctx, options: o, here: here, work: work, built: map[string]string{}}
 	for _, s := range chosen {
-		file := filepath.Join(here, "results", s.name+".txt")
+		file := filepath.Join(results, s.name+".txt")
 		if err := replace(file, func(out io.Writer) error { return m.suite(s, out) }); err != nil {
 			return err
 		}

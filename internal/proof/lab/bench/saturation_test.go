@@ -129,19 +129,3 @@ func cpuTime(t testing.TB) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
-
-func TestSharesOfGoroutinesSumToAll(t *testing.T) {
-	for _, n := range []int{1, 7, 64, 8_192_000} {
-		for _, goroutines := range []int{1, 2, 8, 64} {
-			sum := 0
-			for i := range goroutines {
-				taken := 0
-				inBatchesOf(3000, func(ids []types.Snowflake) { taken += len(ids) })((n + i) / goroutines)
-				sum += taken
-			}
-			if sum != n {
-				t.Errorf("%d goroutines take %d IDs; want %d", goroutines, sum, n)
-			}
-		}
-	}
-}

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,17 +13,18 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // serialLines is how many lines an invoice of BenchmarkSerial has.
 const serialLines = 5
 
+var serialTime = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
 // A serialBench is a database with invoices.
 type serialBench struct {
 	db      *sql.DB
 	dialect sqlstore.Dialect
-	store   *sqlserial.Store
+	numbers *sqlserial.Store
 	last    atomic.Int64
 }
 
@@ -41,17 +42,11 @@ func newSerialBench(b *testing.B, d database, dialect sqlstore.Dialect) *serialB
 	b.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
-	c := sqlstore.Config{Dialect: dialect, Logger: slog.New(slog.DiscardHandler)}
-	if dialect != sqlstore.SQLite {
-		if c.Table, err = servertest.Table(db, sqlserial.DefaultTable); err != nil {
-			b.Fatal(err)
-		}
+	store, err := sqlserial.New(db, storeConfig(b, db, dialect, sqlserial.DefaultTable))
+	if err == nil {
+		err = store.CreateTables(b.Context())
 	}
-	store, err := sqlserial.New(db, c)
 	if err != nil {
-		b.Fatal(err)
-	}
-	if err := store.CreateTables(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	for _, text := range []string{
@@ -62,13 +57,37 @@ func newSerialBench(b *testing.B, d database, dialect sqlstore.Dialect) *serialB
 			b.Fatal(err)
 		}
 	}
-	return &serialBench{db: db, dialect: dialect, store: store}
+	return &serialBench{db: db, dialect: dialect, numbers: store}
 }
 
-// lines stores the lines of an invoice.
-func (s *serialBench) lines(ctx context.Context, tx *sql.Tx, id int64) error {
+// An invoice is stored by parts, in one transaction.
+type (
+	invoice struct {
+		id   int64
+		text string
+	}
+	part func(context.Context, *sql.Tx, *invoice) error
+)
+
+// store stores an invoice. It has its text before, or from one of the parts.
+func (s *serialBench) store(ctx context.Context, text string, parts ...part) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	i := &invoice{s.last.Add(1), text}
+	for _, p := range parts {
+		if err := p(ctx, tx, i); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+func (s *serialBench) lines(ctx context.Context, tx *sql.Tx, i *invoice) error {
 	for line := range serialLines {
-		_, err := tx.ExecContext(ctx, s.dialect.Bind("INSERT INTO invoice_lines (invoice_id, line, sku) VALUES (?, ?, ?)"), id, line, "sku")
+		_, err := tx.ExecContext(ctx, s.dialect.Bind("INSERT INTO invoice_lines (invoice_id, line, sku) VALUES (?, ?, ?)"), i.id, line, "sku")
 		if err != nil {
 			return err
 		}
@@ -76,80 +95,64 @@ func (s *serialBench) lines(ctx context.Context, tx *sql.Tx, id int64) error {
 	return nil
 }
 
-func (s *serialBench) head(ctx context.Context, tx *sql.Tx, id int64, text string) error {
-	_, err := tx.ExecContext(ctx, s.dialect.Bind("INSERT INTO invoices (id, text) VALUES (?, ?)"), id, text)
+func (s *serialBench) head(ctx context.Context, tx *sql.Tx, i *invoice) error {
+	_, err := tx.ExecContext(ctx, s.dialect.Bind("INSERT INTO invoices (id, text) VALUES (?, ?)"), i.id, i.text)
 	return err
 }
 
-// invoice stores an invoice in a transaction. It has its number before, unless that is
-// empty. Otherwise number is called last.
-func (s *serialBench) invoice(ctx context.Context, before string, number func(*sql.Tx) (serial.Number, error)) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	id := s.last.Add(1)
-	if err := s.lines(ctx, tx, id); err != nil {
-		return err
-	}
-	if before == "" {
-		n, err := number(tx)
-		if err != nil {
-			return err
+// number takes the number of an invoice that has no text.
+func (s *serialBench) number(x serial.Series) part {
+	return func(ctx context.Context, tx *sql.Tx, i *invoice) error {
+		if i.text != "" {
+			return nil
 		}
-		before = n.Text
-	}
-	if err := s.head(ctx, tx, id, before); err != nil {
+		n, err := s.numbers.NextIn(ctx, tx, x, serialTime)
+		i.text = n.Text
 		return err
 	}
-	return tx.Commit()
 }
 
 // BenchmarkSerial has 16 clients store invoices of 5 lines, one transaction each. "plain"
 // has a number of the program's own. "fast" and "without-gaps" take them from one series,
 // or from 16. Run it with -benchtime 2000x, several times.
 func BenchmarkSerial(b *testing.B) {
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	const clients = 16
 	for _, target := range serialTargets {
 		b.Run(target.name, func(b *testing.B) {
 			s := newSerialBench(b, target.database, target.dialect)
-			counters := map[string]*serial.Counter{}
-			all := make([]serial.Series, 16)
+			var all [clients]serial.Series
+			var counters [clients]*serial.Counter
 			for i := range all {
 				all[i] = serial.Series{Name: fmt.Sprintf("s%d", i), Prefix: fmt.Sprintf("S%d-", i), Period: serial.Yearly, Digits: 9}
-				if err := s.store.Define(b.Context(), all[i]); err != nil {
-					b.Fatal(err)
-				}
 				fast := serial.Series{Name: fmt.Sprintf("f%d", i), Prefix: fmt.Sprintf("F%d-", i), Period: serial.Yearly, Digits: 9}
-				c, err := serial.NewCounter(s.store, fast, 1000)
-				if err != nil {
+				var err error
+				counters[i], err = serial.NewCounter(s.numbers, fast, 1000)
+				if err := errors.Join(err, s.numbers.Define(b.Context(), all[i])); err != nil {
 					b.Fatal(err)
 				}
-				counters[all[i].Name] = c
 			}
-			none := func(serial.Series) (string, error) { return "", nil }
-			plain := func(serial.Series) (string, error) { return fmt.Sprint("P", s.last.Add(1)), nil }
-			fast := func(x serial.Series) (string, error) {
-				n, err := counters[x.Name].Next(b.Context(), now)
+			none := func(int) (string, error) { return "", nil }
+			plain := func(int) (string, error) { return fmt.Sprint("P", s.last.Add(1)), nil }
+			fast := func(i int) (string, error) {
+				n, err := counters[i].Next(b.Context(), serialTime)
 				return n.Text, err
 			}
 			for _, variant := range []struct {
 				name   string
 				series int
-				before func(serial.Series) (string, error)
+				before func(i int) (string, error)
 			}{{"plain", 1, plain}, {"fast/series=1", 1, fast}, {"fast/series=16", 16, fast}, {"without-gaps/series=1", 1, none}, {"without-gaps/series=16", 16, none}} {
 				store := func(b *testing.B, n int) {
 					b.Helper()
 					var next atomic.Int64
 					var wg sync.WaitGroup
-					for g := range 16 {
-						x := all[g%variant.series]
+					for client := range clients {
+						i := client % variant.series
 						wg.Go(func() {
 							for next.Add(1) <= int64(n) {
-								text, err := variant.before(x)
+								text, err := variant.before(i)
 								if err == nil {
-									err = s.invoice(b.Context(), text, func(tx *sql.Tx) (serial.Number, error) { return s.store.NextIn(b.Context(), tx, x, now) })
+									err = s.store(b.Context(), text, s.lines, s.number(all[i]), s.head)
 								}
 								if err != nil {
 									b.Error(err)
@@ -174,74 +177,41 @@ func BenchmarkSerial(b *testing.B) {
 // BenchmarkSerialWait measures how long a second caller waits for its number, while the
 // first stores 5 lines after it has taken its own, or has stored them before.
 func BenchmarkSerialWait(b *testing.B) {
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for _, target := range serialTargets[1:] { // on SQLite it waits to begin
 		b.Run(target.name, func(b *testing.B) {
 			s := newSerialBench(b, target.database, target.dialect)
 			series := serial.Series{Name: "x", Digits: 9}
-			if err := s.store.Define(b.Context(), series); err != nil {
+			if err := s.numbers.Define(b.Context(), series); err != nil {
 				b.Fatal(err)
 			}
-			for name, first := range map[string]bool{"number-first": true, "number-last": false} {
+			var waited time.Duration
+			second := make(chan error, 1)
+			numbered := func(ctx context.Context, tx *sql.Tx, i *invoice) error {
+				err := s.number(series)(ctx, tx, i)
+				go func() {
+					second <- s.store(ctx, "", func(ctx context.Context, tx *sql.Tx, i *invoice) error {
+						began := time.Now()
+						err := s.number(series)(ctx, tx, i)
+						waited += time.Since(began)
+						return err
+					})
+				}()
+				return err
+			}
+			for name, parts := range map[string][]part{"number-first": {numbered, s.lines, s.head}, "number-last": {s.lines, numbered, s.head}} {
 				b.Run(name, func(b *testing.B) {
-					var waited time.Duration
+					waited = 0
 					for range b.N {
-						took, err := s.wait(b.Context(), series, now, first)
-						if err != nil {
+						if err := s.store(b.Context(), "", parts...); err != nil {
 							b.Fatal(err)
 						}
-						waited += took
+						if err := <-second; err != nil {
+							b.Fatal(err)
+						}
 					}
 					b.ReportMetric(float64(waited.Microseconds())/float64(b.N), "µs-waited/op")
 				})
 			}
 		})
 	}
-}
-
-// wait returns how long the second caller waits.
-func (s *serialBench) wait(ctx context.Context, series serial.Series, at time.Time, first bool) (time.Duration, error) {
-	one, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = one.Rollback() }()
-	two, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = two.Rollback() }()
-	id := s.last.Add(1)
-	if !first {
-		if err := s.lines(ctx, one, id); err != nil {
-			return 0, err
-		}
-	}
-	n, err := s.store.NextIn(ctx, one, series, at)
-	if err != nil {
-		return 0, err
-	}
-	type result struct {
-		took time.Duration
-		err  error
-	}
-	second := make(chan result, 1)
-	began := time.Now()
-	go func() {
-		_, err := s.store.NextIn(ctx, two, series, at)
-		second <- result{time.Since(began), err}
-	}()
-	if first {
-		if err := s.lines(ctx, one, id); err != nil {
-			return 0, err
-		}
-	}
-	if err := s.head(ctx, one, id, n.Text); err != nil {
-		return 0, err
-	}
-	if err := one.Commit(); err != nil {
-		return 0, err
-	}
-	r := <-second
-	return r.took, r.err
 }

@@ -157,19 +157,3 @@ func duplicates[ID any](ids []ID, compare func(a, b ID) int) int {
 	}
 	return n
 }
-
-func TestDuplicatesAreCountedOnceForEachRepetition(t *testing.T) {
-	for _, c := range []struct {
-		ids  []int
-		want int
-	}{
-		{nil, 0},
-		{[]int{3, 1, 2}, 0},
-		{[]int{1, 2, 1}, 1},
-		{[]int{5, 5, 4, 5, 4}, 3},
-	} {
-		if got := duplicates(slices.Clone(c.ids), cmp.Compare[int]); got != c.want {
-			t.Errorf("duplicates(%v) = %d; want %d", c.ids, got, c.want)
-		}
-	}
-}

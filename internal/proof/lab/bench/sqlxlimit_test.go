@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -26,6 +26,9 @@ type jobTable struct {
 	appendBinary func(b []byte, row int) []byte
 }
 
+// list is the columns, as statements have them.
+func (t jobTable) list() string { return t.name + " (" + strings.Join(t.columns, ", ") + ")" }
+
 // tables returns the tables of a job that have rows, parents first.
 func (j *job) tables() []jobTable {
 	var list []jobTable
@@ -33,11 +36,11 @@ func (j *job) tables() []jobTable {
 		list = append(list, jobTable{"orders", []string{"id", "number", "total", "created_at"}, len(j.orders),
 			func(v []any, i int) {
 				o := &j.orders[i]
-				v[0], v[1], v[2], v[3] = o.ID, o.Number, o.Total, o.CreatedAt
+				v[0], v[1], v[2], v[3] = o.ID.Int64(), o.Number, o.Total, o.CreatedAt
 			},
 			func(b []byte, i int) []byte {
 				o := &j.orders[i]
-				b = appendInt64(append(b, 0, 4), o.ID)
+				b = appendInt64(append(b, 0, 4), o.ID.Int64())
 				b = appendInt64(appendString(b, o.Number), o.Total)
 				return appendInt64(b, o.CreatedAt.UnixMicro()-postgresEpoch)
 			}})
@@ -45,14 +48,60 @@ func (j *job) tables() []jobTable {
 	return append(list, jobTable{"order_items", []string{"id", "order_id", "sku", "quantity", "price", "created_at"}, len(j.items),
 		func(v []any, i int) {
 			it := &j.items[i]
-			v[0], v[1], v[2], v[3], v[4], v[5] = it.ID, it.OrderID, it.SKU, int64(it.Quantity), it.Price, it.CreatedAt
+			v[0], v[1], v[2], v[3], v[4], v[5] = it.ID.Int64(), it.OrderID.Int64(), it.SKU, int64(it.Quantity), it.Price, it.CreatedAt
 		},
 		func(b []byte, i int) []byte {
 			it := &j.items[i]
-			b = appendInt64(appendInt64(append(b, 0, 6), it.ID), it.OrderID)
+			b = appendInt64(appendInt64(append(b, 0, 6), it.ID.Int64()), it.OrderID.Int64())
 			b = binary.BigEndian.AppendUint32(append(appendString(b, it.SKU), 0, 0, 0, 4), uint32(int32(it.Quantity)))
 			return appendInt64(appendInt64(b, it.Price), it.CreatedAt.UnixMicro()-postgresEpoch)
 		}})
+}
+
+// A statement is prepared, and takes the values of its rows.
+type statement interface {
+	execute(ctx context.Context, values []any) error
+	Close() error
+}
+
+// inChunks inserts the rows of a table so many at a time: all full chunks by one prepared
+// statement, then the rest by another.
+func inChunks(ctx context.Context, t jobTable, chunk int, prepare func(text string, values int) (statement, error)) error {
+	row := "(?" + strings.Repeat(", ?", len(t.columns)-1) + ")"
+	for done := 0; done < t.rows; {
+		n := min(chunk, t.rows-done)
+		values := make([]any, n*len(t.columns))
+		s, err := prepare("INSERT INTO "+t.list()+" VALUES "+row+strings.Repeat(", "+row, n-1), len(values))
+		if err != nil {
+			return err
+		}
+		for ; err == nil && done+n <= t.rows; done += n {
+			for i := range n {
+				t.set(values[i*len(t.columns):(i+1)*len(t.columns)], done+i)
+			}
+			err = s.execute(context.WithoutCancel(ctx), values)
+		}
+		if err := errors.Join(err, s.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofTables makes a load that stores one table after the other, in a transaction of sqlx.
+func ofTables(store func(context.Context, *sqlx.Tx, jobTable) error) func(context.Context, *job) (load, error) {
+	return func(ctx context.Context, j *job) (load, error) {
+		return load{run: func() error {
+			return j.inTx(ctx, func(tx *sqlx.Tx) error {
+				for _, t := range j.tables() {
+					if err := store(ctx, tx, t); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}}, nil
+	}
 }
 
 // sqliteLimit writes through the driver itself, without database/sql, so many rows
@@ -65,13 +114,7 @@ func sqliteLimit(chunk int) func(context.Context, *job) (load, error) {
 				return err
 			}
 			defer func() { _ = opened.Close() }() // gives it back
-			return opened.Raw(func(c any) error {
-				conn, ok := c.(*sqlite3.SQLiteConn)
-				if !ok {
-					return fmt.Errorf("the connection is a %T", c)
-				}
-				return sqliteStore(ctx, conn, j.tables(), chunk)
-			})
+			return opened.Raw(func(c any) error { return sqliteStore(ctx, c.(*sqlite3.SQLiteConn), j.tables(), chunk) })
 		}}, nil
 	}
 }
@@ -82,103 +125,113 @@ func sqliteStore(ctx context.Context, conn *sqlite3.SQLiteConn, tables []jobTabl
 		return err
 	}
 	for _, t := range tables {
-		for done := 0; done < t.rows; {
-			// All of the full chunks by one statement, then the rest by another.
-			n := min(chunk, t.rows-done)
-			if err := sqliteChunks(ctx, conn, t, done, n, (t.rows-done)/n); err != nil {
-				return errors.Join(err, tx.Rollback())
+		err := inChunks(ctx, t, chunk, func(text string, values int) (statement, error) {
+			s, err := conn.PrepareContext(ctx, text)
+			args := make([]driver.NamedValue, values)
+			for i := range args {
+				args[i].Ordinal = i + 1
 			}
-			done += (t.rows - done) / n * n
+			return &sqliteStatement{s, args}, err
+		})
+		if err != nil {
+			return errors.Join(err, tx.Rollback())
 		}
 	}
 	return tx.Commit()
 }
 
-// sqliteChunks inserts so many chunks of n rows with one prepared statement.
-func sqliteChunks(ctx context.Context, conn *sqlite3.SQLiteConn, t jobTable, first, n, chunks int) (err error) {
-	row := "(?" + strings.Repeat(", ?", len(t.columns)-1) + ")"
-	text := "INSERT INTO " + t.name + " (" + strings.Join(t.columns, ", ") + ") VALUES " + row + strings.Repeat(", "+row, n-1)
-	prepared, err := conn.PrepareContext(ctx, text)
+type sqliteStatement struct {
+	driver.Stmt
+	args []driver.NamedValue
+}
+
+func (s *sqliteStatement) execute(ctx context.Context, values []any) error {
+	for i, v := range values {
+		s.args[i].Value = v
+	}
+	_, err := s.Stmt.(driver.StmtExecContext).ExecContext(ctx, s.args)
+	return err
+}
+
+// preparedLimit is database/sql with nothing on top. It is one prepared statement for so
+// many rows, over one slice of values. The rows have their keys.
+func preparedLimit(chunk int) func(context.Context, *job) (load, error) {
+	return ofTables(func(ctx context.Context, tx *sqlx.Tx, t jobTable) error {
+		return inChunks(ctx, t, chunk, func(text string, _ int) (statement, error) {
+			s, err := tx.PrepareContext(ctx, text)
+			return sqlStatement{s}, err
+		})
+	})
+}
+
+type sqlStatement struct{ *sql.Stmt }
+
+func (s sqlStatement) execute(ctx context.Context, values []any) error {
+	_, err := s.ExecContext(ctx, values...)
+	return err
+}
+
+// copyInLimit is the COPY of lib/pq: a prepared statement that takes a row at a time.
+var copyInLimit = ofTables(func(ctx context.Context, tx *sqlx.Tx, t jobTable) (err error) {
+	stmt, err := tx.PrepareContext(ctx, "COPY "+t.list()+" FROM STDIN")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, prepared.Close()) }()
-	stmt, ok := prepared.(driver.StmtExecContext)
-	if !ok {
-		return fmt.Errorf("%T has no ExecContext", prepared)
-	}
+	defer func() { err = errors.Join(err, stmt.Close()) }()
 	values := make([]any, len(t.columns))
-	args := make([]driver.NamedValue, n*len(t.columns))
-	for i := range args {
-		args[i].Ordinal = i + 1
-	}
-	for c := range chunks {
-		for i := range n {
-			t.set(values, first+c*n+i)
-			for k, v := range values {
-				args[i*len(values)+k].Value = v
-			}
-		}
-		if _, err := stmt.ExecContext(context.WithoutCancel(ctx), args); err != nil {
+	for i := range t.rows {
+		t.set(values, i)
+		if _, err := stmt.ExecContext(ctx, values...); err != nil {
 			return err
 		}
 	}
-	return nil
-}
+	_, err = stmt.ExecContext(ctx) // sends what is left, and hears how it went
+	return err
+})
 
-// inPgx runs store for each table on the connection of pgx, in a transaction of
+// inPgx makes a load that stores each table by a connection of pgx, in a transaction of
 // database/sql.
-func inPgx(ctx context.Context, j *job, store func(*pgx.Conn, jobTable) error) error {
-	opened, err := j.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = opened.Close() }() // gives it back
-	tx, err := opened.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // does nothing after Commit
-	err = opened.Raw(func(c any) error {
-		conn, ok := c.(*stdlib.Conn)
-		if !ok {
-			return fmt.Errorf("the connection is a %T", c)
-		}
-		for _, t := range j.tables() {
-			if err := store(conn.Conn(), t); err != nil {
+func inPgx(store func(context.Context, *pgx.Conn, jobTable) error) func(context.Context, *job) (load, error) {
+	return func(ctx context.Context, j *job) (load, error) {
+		return load{run: func() error {
+			opened, err := j.db.Conn(ctx)
+			if err != nil {
 				return err
 			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
+			defer func() { _ = opened.Close() }() // gives it back
+			tx, err := opened.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = tx.Rollback() }() // does nothing after Commit
+			for _, t := range j.tables() {
+				if err := opened.Raw(func(c any) error { return store(ctx, c.(*stdlib.Conn).Conn(), t) }); err != nil {
+					return err
+				}
+			}
+			return tx.Commit()
+		}}, nil
 	}
-	return tx.Commit()
 }
 
-// copyFromLimit gives pgx the rows.
-func copyFromLimit(ctx context.Context, j *job) (load, error) {
-	return load{run: func() error {
-		return inPgx(ctx, j, func(conn *pgx.Conn, t jobTable) error {
-			rows := &copyRows{jobTable: t, next: -1, values: make([]any, len(t.columns))}
-			_, err := conn.CopyFrom(ctx, pgx.Identifier{t.name}, t.columns, rows)
-			return err
-		})
-	}}, nil
-}
+// copyFromLimit gives pgx the rows. pgx encodes a row before it asks for the next, so that one
+// slice serves all.
+var copyFromLimit = inPgx(func(ctx context.Context, conn *pgx.Conn, t jobTable) error {
+	values := make([]any, len(t.columns))
+	_, err := conn.CopyFrom(ctx, pgx.Identifier{t.name}, t.columns, pgx.CopyFromSlice(t.rows, func(i int) ([]any, error) {
+		t.set(values, i)
+		return values, nil
+	}))
+	return err
+})
 
 // binaryCopyLimit writes the rows as they go over the wire. It knows the types of
 // the columns, and looks neither at them nor at the values.
-func binaryCopyLimit(ctx context.Context, j *job) (load, error) {
-	return load{run: func() error {
-		return inPgx(ctx, j, func(conn *pgx.Conn, t jobTable) error {
-			rows := &rowReader{jobTable: t, text: []byte(binaryHeader)}
-			_, err := conn.PgConn().CopyFrom(ctx, rows, "COPY "+t.name+" ("+strings.Join(t.columns, ", ")+") FROM STDIN (FORMAT binary)")
-			return err
-		})
-	}}, nil
-}
+var binaryCopyLimit = inPgx(func(ctx context.Context, conn *pgx.Conn, t jobTable) error {
+	rows := &rowReader{jobTable: t, text: []byte(binaryHeader)}
+	_, err := conn.PgConn().CopyFrom(ctx, rows, "COPY "+t.list()+" FROM STDIN (FORMAT binary)")
+	return err
+})
 
 // binaryHeader is a signature, flags and the length of no extensions.
 const binaryHeader = "PGCOPY\n\377\r\n\000\000\000\000\000\000\000\000\000"
@@ -193,106 +246,6 @@ func appendInt64(b []byte, v int64) []byte {
 
 func appendString(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
-}
-
-// copyRows implements pgx.CopyFromSource. pgx encodes a row before it asks for the
-// next, so that one slice serves all.
-type copyRows struct {
-	jobTable
-	next   int
-	values []any
-}
-
-func (r *copyRows) Next() bool {
-	r.next++
-	return r.next < r.rows
-}
-
-func (r *copyRows) Values() ([]any, error) {
-	r.set(r.values, r.next)
-	return r.values, nil
-}
-
-func (r *copyRows) Err() error { return nil }
-
-// preparedLimit is database/sql with nothing on top. It is one prepared statement for so
-// many rows, over one slice of values. The rows have their keys.
-func preparedLimit(chunk int) func(context.Context, *job) (load, error) {
-	return func(ctx context.Context, j *job) (load, error) {
-		return load{run: func() error {
-			return j.inTx(ctx, func(tx *sqlx.Tx) error {
-				for _, t := range j.tables() {
-					if err := preparedStore(ctx, tx, t, chunk); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}}, nil
-	}
-}
-
-func preparedStore(ctx context.Context, tx *sqlx.Tx, t jobTable, chunk int) error {
-	for done := 0; done < t.rows; {
-		// All of the full chunks by one statement, then the rest by another.
-		n := min(chunk, t.rows-done)
-		if err := preparedChunks(ctx, tx, t, done, n, (t.rows-done)/n); err != nil {
-			return err
-		}
-		done += (t.rows - done) / n * n
-	}
-	return nil
-}
-
-func preparedChunks(ctx context.Context, tx *sqlx.Tx, t jobTable, first, n, chunks int) (err error) {
-	row := "(?" + strings.Repeat(", ?", len(t.columns)-1) + ")"
-	stmt, err := tx.PrepareContext(ctx, "INSERT INTO "+t.name+" ("+strings.Join(t.columns, ", ")+") VALUES "+row+strings.Repeat(", "+row, n-1))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stmt.Close()) }()
-	columns := len(t.columns)
-	values := make([]any, n*columns)
-	for c := range chunks {
-		for i := range n {
-			t.set(values[i*columns:(i+1)*columns], first+c*n+i)
-		}
-		if _, err := stmt.ExecContext(context.WithoutCancel(ctx), values...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// copyInLimit is the COPY of lib/pq: a prepared statement that takes a row at a time.
-func copyInLimit(ctx context.Context, j *job) (load, error) {
-	return load{run: func() error {
-		return j.inTx(ctx, func(tx *sqlx.Tx) error {
-			for _, t := range j.tables() {
-				if err := copyIn(ctx, tx, t); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}}, nil
-}
-
-func copyIn(ctx context.Context, tx *sqlx.Tx, t jobTable) (err error) {
-	stmt, err := tx.PrepareContext(ctx, "COPY "+t.name+" ("+strings.Join(t.columns, ", ")+") FROM STDIN")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stmt.Close()) }()
-	values := make([]any, len(t.columns))
-	for i := range t.rows {
-		t.set(values, i)
-		if _, err := stmt.ExecContext(ctx, values...); err != nil {
-			return err
-		}
-	}
-	_, err = stmt.ExecContext(ctx) // sends what is left, and hears how it went
-	return err
 }
 
 // A rowReader is the rows of a table as a binary COPY reads them.

@@ -8,35 +8,16 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// An order and an item are the rows as a table has them, with keys that are plain numbers.
+// An order and an item are the rows of the tables, as sqlxhelper takes them.
 type (
 	order struct {
-		ID        int64     `db:"id"`
-		Number    string    `db:"number"`
-		Total     int64     `db:"total"`
-		CreatedAt time.Time `db:"created_at"`
-		Items     []item    `db:"-"`
-	}
-	item struct {
-		ID        int64     `db:"id"`
-		OrderID   int64     `db:"order_id"`
-		SKU       string    `db:"sku"`
-		Quantity  int       `db:"quantity"`
-		Price     int64     `db:"price"`
-		CreatedAt time.Time `db:"created_at"`
-	}
-)
-
-// A helperOrder and a helperItem are the same rows as sqlxhelper takes them.
-type (
-	helperOrder struct {
 		ID        types.Snowflake `db:"id"`
 		Number    string          `db:"number"`
 		Total     int64           `db:"total"`
 		CreatedAt time.Time       `db:"created_at"`
-		Items     []helperItem    `db:"-" snowkey:"order_items,fk=order_id"`
+		Items     []item          `db:"-" snowkey:"order_items,fk=order_id"`
 	}
-	helperItem struct {
+	item struct {
 		ID        types.Snowflake `db:"id"`
 		OrderID   types.Snowflake `db:"order_id"`
 		SKU       string          `db:"sku"`
@@ -73,8 +54,8 @@ func newItems(n int) []item {
 			sku = awkward[i/100%len(awkward)]
 		}
 		items[i] = item{
-			ID:        firstItem + int64(i),
-			OrderID:   firstOrder + int64(i/itemsPerOrder),
+			ID:        firstItem + types.Snowflake(i),
+			OrderID:   firstOrder + types.Snowflake(i/itemsPerOrder),
 			SKU:       sku,
 			Quantity:  i%7 - 1,
 			Price:     int64(i) * 199,
@@ -99,7 +80,7 @@ func newOrders(n int) []order {
 	orders := make([]order, n)
 	for i := range orders {
 		orders[i] = order{
-			ID:        firstOrder + int64(i),
+			ID:        firstOrder + types.Snowflake(i),
 			Number:    fmt.Sprintf("2026-%06d", i),
 			Total:     int64(i) * 1001,
 			CreatedAt: epoch.Add(time.Duration(i) * time.Second),
@@ -116,42 +97,6 @@ func allItems(orders []order) []item {
 		items = append(items, orders[i].Items...)
 	}
 	return items
-}
-
-// helperItems returns the same rows for sqlxhelper.
-func helperItems(items []item) []helperItem {
-	keyed := make([]helperItem, len(items))
-	for i, it := range items {
-		keyed[i] = helperItem{types.Snowflake(it.ID), types.Snowflake(it.OrderID), it.SKU, it.Quantity, it.Price, it.CreatedAt}
-	}
-	return keyed
-}
-
-// helperOrders returns the same rows for sqlxhelper.
-func helperOrders(orders []order) []helperOrder {
-	keyed := make([]helperOrder, len(orders))
-	for i, o := range orders {
-		keyed[i] = helperOrder{types.Snowflake(o.ID), o.Number, o.Total, o.CreatedAt, helperItems(o.Items)}
-	}
-	return keyed
-}
-
-// plainItems turns rows of sqlxhelper back, with the keys that they have now.
-func plainItems(keyed []helperItem) []item {
-	items := make([]item, len(keyed))
-	for i, it := range keyed {
-		items[i] = item{int64(it.ID), int64(it.OrderID), it.SKU, it.Quantity, it.Price, it.CreatedAt}
-	}
-	return items
-}
-
-// plainOrders turns rows of sqlxhelper back, with the keys that they have now.
-func plainOrders(keyed []helperOrder) []order {
-	orders := make([]order, len(keyed))
-	for i, o := range keyed {
-		orders[i] = order{int64(o.ID), o.Number, o.Total, o.CreatedAt, plainItems(o.Items)}
-	}
-	return orders
 }
 
 // A counter is a source of keys that costs nothing.
