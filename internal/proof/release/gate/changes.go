@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path"
@@ -84,29 +82,20 @@ func (t tree) changed(ctx context.Context, base string) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
-// untidy returns the folders of the modules of which a go.mod, a go.sum or an import differs.
-// No other change can make a module untidy.
-func (t tree) untidy(ctx context.Context, base string, files []string) ([]string, error) {
-	modules := []string{}
+// untidy returns the folders of the modules that files of Go, a go.mod or a go.sum belong to. No
+// other change can make a module untidy.
+func (t tree) untidy(files []string) []string {
+	var modules []string
 	for _, f := range files {
-		differs := path.Base(f) == "go.mod" || path.Base(f) == "go.sum"
-		if strings.HasSuffix(f, ".go") && !differs {
-			now, err := os.ReadFile(filepath.Join(t.dir, f))
-			if err != nil && !os.IsNotExist(err) {
-				return nil, err
-			}
-			before := ""
-			if base != everything {
-				before, _ = t.git(ctx, "show", base+":"+f) // a new file had none
-			}
-			differs = !slices.Equal(imports(string(now)), imports(before))
+		if path.Ext(f) != ".go" && path.Base(f) != "go.mod" && path.Base(f) != "go.sum" {
+			continue
 		}
-		if m := t.module(f); differs && m != "" && !slices.Contains(modules, m) {
+		if m := t.module(f); m != "" {
 			modules = append(modules, m)
 		}
 	}
 	slices.Sort(modules)
-	return modules, nil
+	return slices.Compact(modules)
 }
 
 // module returns the folder of the module that a file belongs to.
@@ -119,18 +108,4 @@ func (t tree) module(file string) string {
 			return ""
 		}
 	}
-}
-
-// imports returns the paths that a file of Go imports, sorted. What is no Go imports nothing.
-func imports(text string) []string {
-	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.ImportsOnly)
-	if err != nil {
-		return nil
-	}
-	var paths []string
-	for _, spec := range file.Imports {
-		paths = append(paths, spec.Path.Value)
-	}
-	slices.Sort(paths)
-	return paths
 }

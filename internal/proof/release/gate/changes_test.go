@@ -98,30 +98,14 @@ func TestAChangeBeginsWhereItLeftMain(t *testing.T) {
 	}
 }
 
-func TestAModuleIsTidiedAgainIfItsRequirementsOrImportsChange(t *testing.T) {
-	source := func(comment string, imports string) string {
-		return "package p\n\nimport (" + imports + ")\n\n// " + comment + "\n"
+func TestAModuleIsTidiedAgainIfItsRequirementsOrFilesOfGoChange(t *testing.T) {
+	repo := tree{dir: t.TempDir()}
+	write(t, repo, map[string]string{"go.mod": "module m", "edited/go.mod": "module e", "sums/go.mod": "module s", "same/go.mod": "module t"})
+	got := repo.untidy([]string{"edited/x/p.go", "edited/y/removed.go", "same/doc.md", "sums/go.sum"})
+	if want := []string{"edited", "sums"}; !slices.Equal(got, want) {
+		t.Errorf("untidy = %q; want %q", got, want)
 	}
-	repo := repository(t, map[string]string{
-		"go.mod": "module m", "go.sum": "1", "edited/go.mod": "module e", "edited/p.go": source("a", `"fmt"`),
-		"imports/go.mod": "module i", "imports/x/p.go": source("a", `"fmt"; "os"`), "sums/go.mod": "module s", "sums/go.sum": "1",
-	}, map[string]string{
-		"edited/p.go": source("b", `"fmt"`), "imports/x/p.go": source("a", `"fmt"`), "sums/go.sum": "2", "doc.md": "import",
-	})
-	files, err := repo.changed(t.Context(), "HEAD^")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := repo.untidy(t.Context(), "HEAD^", files)
-	if want := []string{"imports", "sums"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("untidy = %q, %v; want %q", got, err, want)
-	}
-	write(t, repo, map[string]string{"new.go": source("a", `"io"`)})
-	if files, err = repo.changed(t.Context(), "HEAD"); err != nil {
-		t.Fatal(err)
-	}
-	got, err = repo.untidy(t.Context(), "HEAD", files)
-	if want := []string{"."}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("untidy with a new file = %q, %v; want %q", got, err, want)
+	if got, want := repo.untidy([]string{"new.go"}), []string{"."}; !slices.Equal(got, want) {
+		t.Errorf("untidy with a file of the root = %q; want %q", got, want)
 	}
 }

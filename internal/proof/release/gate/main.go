@@ -49,9 +49,7 @@ func run(ctx context.Context, args []string) error {
 		case "wanted":
 			files = wanted(steps, files)
 		case "modules":
-			if files, err = tree.untidy(ctx, base, files); err != nil {
-				return err
-			}
+			files = tree.untidy(files)
 		}
 		for _, f := range files {
 			fmt.Println(f)

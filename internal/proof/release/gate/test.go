@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -23,9 +22,6 @@ type suite struct {
 	command         []string  // nil: go test -json
 	out             io.Writer // nil: os.Stdout
 }
-
-// verbose: print what each test says, as go test -v does.
-var verbose = slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-v")
 
 // An event is one line of go test -json.
 type event struct {
@@ -55,9 +51,7 @@ func (s suite) run(ctx context.Context) error {
 	if s.out == nil {
 		s.out = os.Stdout
 	}
-	watch := watchMachine()
 	results, err := s.goTest(ctx, append(slices.Clone(s.packages), s.flags...)...)
-	pause, load := watch()
 	if err == nil {
 		return nil
 	}
@@ -91,7 +85,7 @@ func (s suite) run(ctx context.Context) error {
 		return err
 	}
 	for _, test := range flaky {
-		if _, err := fmt.Fprintf(file, "%s %s # load %s, longest pause %v\n", test, time.Now().UTC().Format(time.DateOnly), load, pause); err != nil {
+		if _, err := fmt.Fprintln(file, test, time.Now().UTC().Format(time.DateOnly)); err != nil {
 			return errors.Join(err, file.Close())
 		}
 	}
@@ -179,9 +173,6 @@ func read(r io.Reader, w io.Writer) (map[string]*result, error) {
 
 func (r *result) take(e event, w io.Writer) {
 	top, _, _ := strings.Cut(e.Test, "/")
-	if verbose && e.Action == "output" && e.Test != "" {
-		_, _ = io.WriteString(w, e.Output)
-	}
 	switch {
 	case e.Action == "output" && e.Test == "":
 		r.finished = r.finished || e.Output == "FAIL\n" || e.Output == "PASS\n"
@@ -198,43 +189,13 @@ func (r *result) take(e event, w io.Writer) {
 		r.ran[e.Test] = true
 	case e.Test != "" && e.Test == top && (e.Action == "pass" || e.Action == "skip"):
 		delete(r.tests, top)
-	case e.Action == "fail" && e.Test != "":
-		if e.Test == top {
-			r.bad = append(r.bad, top)
-		}
-	case e.Action == "fail":
+	case e.Action == "fail" && e.Test == top && top != "":
+		r.bad = append(r.bad, top)
+	case e.Action == "fail" && e.Test == "":
 		r.failed = true
 		for _, test := range r.tests {
-			if !verbose {
-				_, _ = io.WriteString(w, test.String())
-			}
+			_, _ = io.WriteString(w, test.String())
 		}
 		_, _ = io.WriteString(w, r.output.String())
-	}
-}
-
-// watchMachine returns a function that ends the watch and returns the longest time for which the
-// machine did not let this process run, and its load then.
-func watchMachine() func() (longest time.Duration, load string) {
-	const tick = 10 * time.Millisecond
-	var worst atomic.Int64
-	stop := make(chan struct{})
-	go func() {
-		for last := time.Now(); ; {
-			select {
-			case <-stop:
-				return
-			case <-time.After(tick):
-			}
-			now := time.Now()
-			worst.Store(max(worst.Load(), int64(now.Sub(last)-tick)))
-			last = now
-		}
-	}()
-	return func() (time.Duration, string) {
-		close(stop)
-		load, _ := os.ReadFile("/proc/loadavg") // elsewhere there is none
-		one, _, _ := strings.Cut(string(load), " ")
-		return time.Duration(worst.Load()).Round(time.Millisecond), one
 	}
 }
