@@ -66,7 +66,7 @@ var kinds = []kind{
 // plainKinds is how many kinds are not such types.
 const plainKinds = 16
 
-var keyTypes = []reflect.Type{
+var keysOf = []reflect.Type{
 	reflect.TypeFor[types.Snowflake](), reflect.TypeFor[types.ID[row]](), reflect.TypeFor[int64](), reflect.TypeFor[uint](), reflect.TypeFor[labelID](),
 }
 
@@ -115,7 +115,7 @@ func (d Database) alike(t *testing.T, table string, r *rand.Rand, ways []sqlxhel
 	}
 	quote := map[bool]string{true: "`", false: `"`}[d.Dialect == sqlxhelper.MySQL]
 	names := []string{"order", "group", "select"}
-	fields := []reflect.StructField{{Name: "ID", Type: keyTypes[r.IntN(len(keyTypes))], Tag: `db:"id"`}}
+	fields := []reflect.StructField{{Name: "ID", Type: keysOf[r.IntN(len(keysOf))], Tag: `db:"id"`}}
 	ddl, columns, of := "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY", []string{"id"}, []kind(nil)
 	for i := range width {
 		k := choice[r.IntN(len(choice))]
@@ -209,8 +209,9 @@ func (d Database) alike(t *testing.T, table string, r *rand.Rand, ways []sqlxhel
 		if r.IntN(4) == 0 {
 			insert = h(src, way).InsertGraph
 		}
-		if err := insert(ctx, d.DB, table, arg.Interface()); err != nil {
-			t.Fatalf("%d rows of %s together = %v; want nil", n, ddl, err)
+		by := handles[r.IntN(len(handles))]
+		if err := d.through(t, by, func(db sqlxhelper.DB) error { return insert(ctx, db, table, arg.Interface()) }); err != nil {
+			t.Fatalf("%d rows of %s together, by %s = %v; want nil", n, ddl, by.name, err)
 		}
 		if !reflect.DeepEqual(list.Interface(), memory.Interface()) {
 			t.Errorf("%d rows of %s are in memory %+v; want %+v", n, ddl, list, memory)

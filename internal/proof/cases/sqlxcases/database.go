@@ -119,7 +119,54 @@ func (c *Counter) Fill(_ context.Context, ids []types.Snowflake) error {
 	return c.err
 }
 
+// A handle is what a call gets: a pool, a transaction of the caller's, or else a connection.
+type handle struct {
+	name string
+	pool func(*sqlx.DB) sqlxhelper.DB
+	tx   func(*sqlx.Tx) sqlxhelper.DB
+}
+
+var handles = []handle{
+	{name: "a pool", pool: func(db *sqlx.DB) sqlxhelper.DB { return db }},
+	{name: "a pool in a struct", pool: func(db *sqlx.DB) sqlxhelper.DB { return struct{ *sqlx.DB }{db} }},
+	{name: "a pool to unwrap", pool: func(db *sqlx.DB) sqlxhelper.DB { return around{db} }},
+	{name: "a connection"},
+	{name: "a transaction", tx: func(tx *sqlx.Tx) sqlxhelper.DB { return tx }},
+	{name: "a transaction in a struct", tx: func(tx *sqlx.Tx) sqlxhelper.DB { return struct{ *sqlx.Tx }{tx} }},
+	{name: "a transaction to unwrap", tx: func(tx *sqlx.Tx) sqlxhelper.DB { return &around{tx} }},
+	{name: "the queries of a transaction", tx: func(tx *sqlx.Tx) sqlxhelper.DB { return sqlxhelper.Within(accessor{tx}) }},
+}
+
 // around is a handle around another one.
 type around struct{ sqlxhelper.DB }
 
 func (a around) Unwrap() sqlxhelper.DB { return a.DB }
+
+// An accessor has the methods of queries alone, as the handle of a repository.
+type accessor struct{ sqlx.ExtContext }
+
+// through calls f with a handle. A transaction has to be usable afterwards, and is committed.
+func (d Database) through(t *testing.T, h handle, f func(sqlxhelper.DB) error) error {
+	t.Helper()
+	switch {
+	case h.pool != nil:
+		return f(h.pool(d.DB))
+	case h.tx == nil:
+		conn, err := d.DB.Connx(ctx)
+		if err != nil {
+			t.Fatalf("Connx() = %v", err)
+		}
+		defer func() { _ = conn.Close() }()
+		return f(sqlxhelper.OnConn(conn, d.DB.DriverName()))
+	}
+	tx := d.begin(t)
+	err := f(h.tx(tx))
+	var one int
+	if err := tx.Get(&one, "SELECT 1"); err != nil {
+		t.Errorf("%s is no longer usable: %v", h.name, err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Errorf("Commit() = %v; want nil", err)
+	}
+	return err
+}

@@ -1,317 +1,268 @@
 package sqlxcases
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"testing"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )
 
-// newOrders returns n orders. Each has a note and three items with a note each.
-// Those with an even number have an invoice.
-func newOrders(n int) []order {
-	orders := make([]order, n)
-	for i := range orders {
-		o := &orders[i]
-		o.Number = fmt.Sprint("n", i)
-		o.Notes = []*note{{Text: "order"}}
-		if i%2 == 0 {
-			o.Invoice = &invoice{}
-		}
-		for j := range 3 {
-			o.Items = append(o.Items, item{SKU: fmt.Sprint(i, "-", j), Notes: []*note{{Text: "item"}}})
-		}
-	}
-	return orders
+// A firm has teams, a team has workers, who have other workers below them and a badge. A firm
+// belongs to another one, a team has a lead, and a worker a boss. The keys and foreign keys are of
+// all kinds.
+type firm struct {
+	types.Model
+	OwnerID types.NullSnowflake `db:"owner_id"`
+	Owner   *firm               `db:"-" snowkey:"firms,belongs_to=owner_id"`
+	Teams   []team              `db:"-" snowkey:"teams,fk=firm_id"`
 }
 
-func (d Database) graph(t *testing.T) {
-	d.tables(t, orderTables...)
-	src := NewCounter(0)
-	h := sqlxhelper.New(src)
-	orders := newOrders(20)
-	orders[3].ID = 7000
-	orders[3].Items[1].ID = 7001
-	orders[4].Items, orders[4].Notes = nil, nil
-	if err := h.InsertGraph(ctx, d.DB, "orders", orders); err != nil {
-		t.Fatalf("InsertGraph() = %v; want nil", err)
-	}
-	if orders[3].ID != 7000 || orders[3].Items[1].ID != 7001 {
-		t.Errorf("keys = %d, %d; want 7000, 7001, as they were set", orders[3].ID, orders[3].Items[1].ID)
-	}
-	if len(src.fills) != 1 {
-		t.Errorf("keys were taken %d times; want 1", len(src.fills))
-	}
-	for name, n := range map[string]int{"orders": 20, "order_items": 57, "notes": 19 + 57, "invoices": 10} {
-		d.wantCount(t, name, n)
-	}
-	for _, o := range orders {
-		d.wantOrder(t, o)
-	}
-	one := newOrders(1)[0]
-	one.Items[0].SKU, one.Items[1].SKU, one.Items[2].SKU = "x", "y", "z"
-	if err := h.InsertGraph(ctx, d.DB, "orders", &one); err != nil {
-		t.Errorf("InsertGraph(*order) = %v; want nil", err)
-	}
-	d.wantCount(t, "order_items", 60)
+type team struct {
+	ID      types.ID[team]   `db:"id"`
+	FirmID  *types.Snowflake `db:"firm_id"`
+	LeadID  sql.NullInt64    `db:"lead_id"`
+	Firm    *firm            `db:"-" snowkey:"firms,belongs_to=firm_id"`
+	Lead    *worker          `db:"-" snowkey:"workers,belongs_to=lead_id"`
+	Workers []*worker        `db:"-" snowkey:"workers,fk=team_id"`
 }
 
-// wantOrder fails the test unless an order is stored with all that it holds.
-func (d Database) wantOrder(t *testing.T, o order) {
-	t.Helper()
-	var n int
-	if err := d.DB.Get(&n, fmt.Sprintf("SELECT COUNT(*) FROM orders WHERE id = %d AND number = '%s'", o.ID, o.Number)); err != nil || n != 1 {
-		t.Errorf("order %d: %d rows, %v; want 1", o.ID, n, err)
-	}
-	for _, it := range o.Items {
-		if it.OrderID != o.ID {
-			t.Errorf("OrderID of item %d = %d; want %d", it.ID, it.OrderID, o.ID)
-		}
-		query := fmt.Sprintf("SELECT COUNT(*) FROM order_items i JOIN notes n ON n.item_id = i.id WHERE i.id = %d AND i.order_id = %d AND i.sku = '%s' AND n.id = %d AND n.order_id IS NULL",
-			it.ID, o.ID, it.SKU, it.Notes[0].ID)
-		if err := d.DB.Get(&n, query); err != nil || n != 1 {
-			t.Errorf("item %d with its note: %d rows, %v; want 1", it.ID, n, err)
-		}
-	}
-	for _, no := range o.Notes {
-		if err := d.DB.Get(&n, fmt.Sprintf("SELECT COUNT(*) FROM notes WHERE id = %d AND order_id = %d AND item_id IS NULL", no.ID, o.ID)); err != nil || n != 1 {
-			t.Errorf("note %d: %d rows, %v; want 1", no.ID, n, err)
-		}
-	}
-	if o.Invoice != nil && o.Invoice.OrderID != o.ID {
-		t.Errorf("OrderID of the invoice = %d; want %d", o.Invoice.OrderID, o.ID)
-	}
+type worker struct {
+	ID     int64              `db:"id"`
+	TeamID types.NullID[team] `db:"team_id"`
+	BossID *int64             `db:"boss_id"`
+	Boss   *worker            `db:"-" snowkey:"workers,belongs_to=boss_id"`
+	Staff  []worker           `db:"-" snowkey:"workers,fk=boss_id"`
+	Badge  *badge             `db:"-" snowkey:"badges,fk=worker_id"`
 }
 
-// counting counts the statements that go through it.
-type counting struct {
-	*sqlx.Tx
-	statements *int
+type badge struct {
+	ID       labelID         `db:"id"`
+	WorkerID sql.Null[int64] `db:"worker_id"`
 }
 
-func (c counting) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	*c.statements++
-	return c.Tx.ExecContext(ctx, query, args...)
-}
+type labelID uint64
 
-func (d Database) graphStatements(t *testing.T) {
-	d.tables(t, orderTables...)
-	for _, n := range []int{1, 8} {
-		statements := 0
-		tx := d.begin(t)
-		if err := sqlxhelper.New(NewCounter(0)).InsertGraph(ctx, counting{tx, &statements}, "orders", newOrders(n)); err != nil {
-			t.Fatalf("InsertGraph(%d orders) = %v; want nil", n, err)
-		}
-		// Four tables, SAVEPOINT and RELEASE.
-		if statements != 6 {
-			t.Errorf("InsertGraph(%d orders) sent %d statements; want 6", n, statements)
-		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+func (d Database) firmTables(t *testing.T) {
+	d.tables(t,
+		"CREATE TABLE firms (id BIGINT PRIMARY KEY, owner_id BIGINT, FOREIGN KEY (owner_id) REFERENCES firms (id))",
+		"CREATE TABLE teams (id BIGINT PRIMARY KEY, firm_id BIGINT NOT NULL, lead_id BIGINT, FOREIGN KEY (firm_id) REFERENCES firms (id))",
+		"CREATE TABLE workers (id BIGINT PRIMARY KEY, team_id BIGINT, boss_id BIGINT, FOREIGN KEY (team_id) REFERENCES teams (id), FOREIGN KEY (boss_id) REFERENCES workers (id))",
+		"CREATE TABLE badges (id BIGINT PRIMARY KEY, worker_id BIGINT NOT NULL, FOREIGN KEY (worker_id) REFERENCES workers (id))")
+	if d.Dialect == sqlxhelper.SQLite { // which cannot add one, and has the other direction
+		return
 	}
-}
-
-func (d Database) graphFailure(t *testing.T) {
-	d.tables(t, orderTables...)
-	h := sqlxhelper.New(NewCounter(0))
-	bad := newOrders(3)
-	bad[2].Notes[0].Text = "longer than the twenty characters that the column takes"
-	if d.Dialect == sqlxhelper.SQLite {
-		bad[2].Notes[0].ID = 5 // SQLite takes the text
-		bad[1].Notes[0].ID = 5
-	}
-	if err := h.InsertGraph(ctx, d.DB, "orders", bad); err == nil {
-		t.Error("InsertGraph(orders with a bad note) = nil; want an error")
-	}
-	for _, table := range []string{"orders", "order_items", "notes", "invoices"} {
-		d.wantCount(t, table, 0)
-	}
-	tx := d.begin(t)
-	if err := h.InsertGraph(ctx, tx, "orders", bad); err == nil {
-		t.Error("InsertGraph(tx, orders with a bad note) = nil; want an error")
-	}
-	bad[2].Notes[0].Text, bad[2].Notes[0].ID = "short", 6000
-	if err := h.InsertGraph(ctx, tx, "orders", bad); err != nil {
-		t.Errorf("InsertGraph(tx, again) = %v; want nil", err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Errorf("Commit() = %v; want nil", err)
-	}
-	d.wantCount(t, "orders", 3)
-	d.wantCount(t, "notes", 12)
-}
-
-func (d Database) tree(t *testing.T) {
-	d.tables(t, treesTable)
-	var grow func(width, levels int) []tree
-	grow = func(width, levels int) []tree {
-		if levels == 0 {
-			return nil
-		}
-		branches := make([]tree, width)
-		for i := range branches {
-			branches[i].Branches = grow(width, levels-1)
-		}
-		return branches
-	}
-	// 3 + 9 + 27 + 81 rows: more than a chunk on SQLite.
-	if err := sqlxhelper.New(NewCounter(0)).InsertGraph(ctx, d.DB, "trees", grow(3, 4)); err != nil {
-		t.Fatalf("InsertGraph() = %v; want nil", err)
-	}
-	d.wantCount(t, "trees", 120)
-	d.wantCount(t, "trees WHERE parent_id IS NULL", 3)
-	d.wantCount(t, "trees a JOIN trees b ON b.parent_id = a.id JOIN trees c ON c.parent_id = b.id JOIN trees d ON d.parent_id = c.id WHERE a.parent_id IS NULL", 81)
-	// The parents' keys need not be the smaller ones.
-	root := tree{Model: types.Model{ID: 9000}, Branches: grow(1, 1)}
-	if err := sqlxhelper.New(NewCounter(5000)).InsertGraph(ctx, d.DB, "trees", &root); err != nil {
-		t.Errorf("InsertGraph() = %v; want nil", err)
-	}
-}
-
-// foreignKey is what ALTER TABLE calls a foreign key. TiDB knows only MySQL's old name.
-func (d Database) foreignKey() string {
+	constraint := "CONSTRAINT"
 	if d.Dialect == sqlxhelper.MySQL {
-		return "FOREIGN KEY"
+		constraint = "FOREIGN KEY" // TiDB knows only the old name
 	}
-	return "CONSTRAINT"
+	d.exec(t, "ALTER TABLE teams ADD CONSTRAINT teams_lead FOREIGN KEY (lead_id) REFERENCES workers (id)")
+	t.Cleanup(func() {
+		d.exec(t, "UPDATE teams SET lead_id = NULL")
+		d.exec(t, "ALTER TABLE teams DROP "+constraint+" teams_lead")
+	})
 }
 
-func (d Database) circle(t *testing.T) {
-	d.tables(t,
-		"CREATE TABLE folders (id BIGINT PRIMARY KEY, file_id BIGINT)",
-		"CREATE TABLE files (id BIGINT PRIMARY KEY, folder_id BIGINT NOT NULL, FOREIGN KEY (folder_id) REFERENCES folders (id))")
-	if d.Dialect != sqlxhelper.SQLite { // which cannot add one, and has the other direction
-		d.exec(t, "ALTER TABLE folders ADD CONSTRAINT folders_file FOREIGN KEY (file_id) REFERENCES files (id)")
-		drop := "ALTER TABLE folders DROP " + d.foreignKey() + " folders_file"
-		t.Cleanup(func() { d.exec(t, "UPDATE folders SET file_id = NULL"); d.exec(t, drop) })
-	}
-	folders := []folder{
-		{Files: []*file{{Folders: []folder{{Files: []*file{{}, {}}}}}, {}}},
-		{Files: []*file{{}}},
-	}
-	if err := sqlxhelper.New(NewCounter(0)).InsertGraph(ctx, d.DB, "folders", folders); err != nil {
-		t.Fatalf("InsertGraph() = %v; want nil", err)
-	}
-	d.wantCount(t, "folders", 3)
-	d.wantCount(t, "files", 5)
-	d.wantCount(t, "folders a JOIN files b ON b.folder_id = a.id JOIN folders c ON c.file_id = b.id JOIN files d ON d.folder_id = c.id", 2)
+// A grower makes graphs. A row belongs to rows alone that were made before it, so that an order
+// exists in which each comes after those to which it refers.
+type grower struct {
+	*rand.Rand
+	given   int64
+	firms   []*firm
+	workers []*worker
 }
 
-// newPurchases returns n purchases of two entries each. All share one buyer, one
-// maker and one of the goods. Every purchase has goods of its own too. Every entry
-// points back to its purchase.
-func newPurchases(n int) []*purchase {
-	purchases := make([]*purchase, n)
-	shared, all := &buyer{By: &buyer{By: &buyer{}}}, &maker{}
-	common := &goods{Maker: all}
-	for i := range purchases {
-		p := &purchase{Buyer: shared}
-		if i%2 == 1 {
-			p.Buyer = &buyer{By: shared}
-		}
-		own := &goods{Maker: all}
-		p.Entries = []entry{
-			{Purchase: p, Goods: own, Remarks: []*remark{{Goods: common}, {}}},
-			{Goods: common, Remarks: []*remark{{Goods: own}}},
-		}
-		purchases[i] = p
+// key returns 0, or a key that the program sets, above all that the source gives.
+func (g *grower) key() int64 {
+	if g.IntN(6) > 0 {
+		return 0
 	}
-	return purchases
+	g.given++
+	return 1<<40 + g.given
 }
 
-func (d Database) belongsTo(t *testing.T) {
-	d.tables(t, purchaseTables...)
-	h := sqlxhelper.New(NewCounter(0))
-	purchases := newPurchases(40)
-	purchases[0].Buyer.ID = 9000 // larger than the keys of those that refer to it
-	if err := h.InsertGraph(ctx, d.DB, "purchases", purchases); err != nil {
-		t.Fatalf("InsertGraph() = %v; want nil", err)
+func (g *grower) firm(level int) *firm {
+	f := &firm{Model: types.Model{ID: types.Snowflake(g.key())}}
+	switch n := g.IntN(4); {
+	case n == 0 && level > 0:
+		f.Owner = g.firm(level - 1)
+	case n == 1 && len(g.firms) > 0:
+		f.Owner = g.firms[g.IntN(len(g.firms))]
 	}
-	for name, n := range map[string]int{"buyers": 3 + 20, "makers": 1, "goods": 41, "purchases": 40, "entries": 80, "remarks": 120} {
-		d.wantCount(t, name, n)
-	}
-	for i, p := range purchases {
-		own, common := p.Entries[0].Goods, p.Entries[1].Goods
-		if p.BuyerID != p.Buyer.ID || p.Entries[0].PurchaseID != p.ID || p.Entries[1].GoodsID.Snowflake != common.ID || own.MakerID != own.Maker.ID {
-			t.Errorf("foreign keys of purchase %d = %d, %d, %d, %d; want %d, %d, %d, %d", i,
-				p.BuyerID, p.Entries[0].PurchaseID, p.Entries[1].GoodsID.Snowflake, own.MakerID, p.Buyer.ID, p.ID, common.ID, own.Maker.ID)
+	f.Teams = make([]team, g.IntN(3))
+	for i := range f.Teams {
+		t := &f.Teams[i]
+		t.ID = types.ID[team](g.key())
+		if g.IntN(2) == 0 {
+			t.Firm = f
 		}
-		d.wantCount(t, fmt.Sprintf("purchases p JOIN entries e ON e.purchase_id = p.id JOIN remarks r ON r.entry_id = e.id "+
-			"WHERE p.id = %d AND p.buyer_id = %d AND (e.goods_id = %d AND r.goods_id = %d OR e.goods_id = %d AND (r.goods_id = %d OR r.goods_id IS NULL))",
-			p.ID, p.Buyer.ID, common.ID, own.ID, own.ID, common.ID), 3)
+		t.Lead = g.superior()
+		for range g.IntN(4) {
+			boss := g.superior()
+			t.Workers = append(t.Workers, &worker{})
+			g.fill(t.Workers[len(t.Workers)-1], 2)
+			t.Workers[len(t.Workers)-1].Boss = boss
+		}
 	}
-	d.wantCount(t, "buyers a JOIN buyers b ON b.by_id = a.id JOIN buyers c ON c.by_id = b.id WHERE a.by_id IS NULL AND c.id = 9000", 1)
-	d.wantCount(t, "buyers WHERE by_id = 9000", 20)
-
-	// A buyer that is stored is named by its key, and is not inserted again.
-	later := purchase{BuyerID: 9000, Entries: []entry{{}}}
-	if err := h.InsertGraph(ctx, d.DB, "purchases", &later); err != nil {
-		t.Errorf("InsertGraph(purchase of a stored buyer) = %v; want nil", err)
-	}
-	d.wantCount(t, "buyers", 23)
-	d.wantCount(t, "purchases WHERE buyer_id = 9000", 21)
-	// The pointer says to insert it.
-	again := purchase{Buyer: &buyer{Model: types.Model{ID: 9000}}}
-	if err := h.InsertGraph(ctx, d.DB, "purchases", &again); err == nil {
-		t.Error("InsertGraph(purchase with a stored buyer) = nil; want the error of a duplicate key")
-	}
-	d.wantCount(t, "purchases", 41)
+	g.firms = append(g.firms, f)
+	return f
 }
 
-func (d Database) belongsToStatements(t *testing.T) {
-	d.tables(t, purchaseTables...)
-	for _, n := range []int{1, 3} {
-		statements := 0
-		tx := d.begin(t)
-		if err := sqlxhelper.New(NewCounter(0)).InsertGraph(ctx, counting{tx, &statements}, "purchases", newPurchases(n)); err != nil {
-			t.Fatalf("InsertGraph(%d purchases) = %v; want nil", n, err)
+// superior returns a worker that was made before, a new one, or none.
+func (g *grower) superior() *worker {
+	switch n := g.IntN(3); {
+	case n == 0 && len(g.workers) > 0:
+		return g.workers[g.IntN(len(g.workers))]
+	case n == 1:
+		return &worker{}
+	}
+	return nil
+}
+
+func (g *grower) fill(w *worker, level int) {
+	if w.ID = g.key(); g.IntN(2) == 0 {
+		w.ID = -w.ID // as the groups of Telegram have it
+	}
+	if g.IntN(2) == 0 {
+		w.Badge = &badge{}
+	}
+	w.Staff = make([]worker, g.IntN(3)*level/2)
+	for i := range w.Staff {
+		g.fill(&w.Staff[i], level-1)
+		if g.IntN(2) == 0 {
+			w.Staff[i].Boss = w
 		}
-		// Six tables, SAVEPOINT and RELEASE.
-		if statements != 8 {
-			t.Errorf("InsertGraph(%d purchases) sent %d statements; want 8", n, statements)
+	}
+	g.workers = append(g.workers, w)
+}
+
+// graphs stores random graphs. Their rows are stored as they are in memory, with the keys of those
+// to which they refer. The database checks with each statement that these are there.
+func (d Database) graphs(t *testing.T) {
+	d.firmTables(t)
+	h := sqlxhelper.New(NewCounter(0), sqlxhelper.WithIntegerKeys())
+	g := &grower{Rand: rand.New(rand.NewPCG(3, 4))}
+	stored := newStock(t)
+	for range 30 {
+		g.firms, g.workers = nil, nil
+		var roots []*firm
+		for range 1 + g.IntN(9) {
+			roots = append(roots, g.firm(2))
 		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
+		handle := handles[g.IntN(len(handles))]
+		err := d.through(t, handle, func(db sqlxhelper.DB) error {
+			if len(roots) == 1 {
+				return h.InsertGraph(ctx, db, "firms", roots[0])
+			}
+			return h.InsertGraph(ctx, db, "firms", roots)
+		})
+		if err != nil {
+			t.Fatalf("InsertGraph(%s, %d firms) = %v; want nil", handle.name, len(roots), err)
+		}
+		for _, f := range roots {
+			stored.firm(f)
+		}
+	}
+	boss := int64(-5)
+	pair := []worker{{BossID: &boss}, {ID: boss}} // the second has to be sent first
+	if err := h.InsertMany(ctx, d.DB, "workers", pair); err != nil {
+		t.Errorf("InsertMany(a worker below one with the key -5) = %v; want nil", err)
+	}
+	stored.workers = append(stored.workers, pair...)
+	wantSame(t, d, "firms", stored.firms)
+	wantSame(t, d, "teams", stored.teams)
+	wantSame(t, d, "workers", stored.workers)
+	wantSame(t, d, "badges", stored.badges)
+}
+
+// A stock collects the rows of graphs without what they are linked to.
+type stock struct {
+	t       *testing.T
+	seen    map[any]bool
+	firms   []firm
+	teams   []team
+	workers []worker
+	badges  []badge
+}
+
+func newStock(t *testing.T) *stock { return &stock{t: t, seen: map[any]bool{}} }
+
+// linked fails the test if a foreign key is not as it should be.
+func (s *stock) linked(what string, got, want any) {
+	s.t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		s.t.Errorf("%s = %+v; want %+v", what, got, want)
+	}
+}
+
+func (s *stock) firm(f *firm) {
+	if s.seen[f] {
+		return
+	}
+	s.seen[f] = true
+	s.firms = append(s.firms, firm{Model: f.Model, OwnerID: f.OwnerID})
+	if f.Owner != nil {
+		s.linked("the owner of a firm", f.OwnerID, types.NullSnowflake{Snowflake: f.Owner.ID, Valid: true})
+		s.firm(f.Owner)
+	}
+	for i := range f.Teams {
+		t := &f.Teams[i]
+		s.teams = append(s.teams, team{ID: t.ID, FirmID: t.FirmID, LeadID: t.LeadID})
+		s.linked("the firm of a team", t.FirmID, &f.ID)
+		if t.Lead != nil {
+			s.linked("the lead of a team", t.LeadID, sql.NullInt64{Int64: t.Lead.ID, Valid: true})
+			s.worker(t.Lead)
+		}
+		for _, w := range t.Workers {
+			s.linked("the team of a worker", w.TeamID, types.NullID[team]{ID: t.ID, Valid: true})
+			s.worker(w)
 		}
 	}
 }
 
-func (d Database) circleOfOwners(t *testing.T) {
-	d.tables(t,
-		"CREATE TABLE clubs (id BIGINT PRIMARY KEY, leader_id BIGINT)",
-		"CREATE TABLE members (id BIGINT PRIMARY KEY, club_id BIGINT, by_id BIGINT, FOREIGN KEY (club_id) REFERENCES clubs (id), FOREIGN KEY (by_id) REFERENCES members (id))")
-	if d.Dialect != sqlxhelper.SQLite { // which cannot add one, and has the other direction
-		d.exec(t, "ALTER TABLE clubs ADD CONSTRAINT clubs_leader FOREIGN KEY (leader_id) REFERENCES members (id)")
-		drop := "ALTER TABLE clubs DROP " + d.foreignKey() + " clubs_leader"
-		t.Cleanup(func() { d.exec(t, "UPDATE clubs SET leader_id = NULL"); d.exec(t, drop) })
+func (s *stock) worker(w *worker) {
+	if s.seen[w] {
+		return
 	}
-	first := &member{By: &member{}}
-	old := &club{Leader: first, Members: []*member{{By: first}, {}}}
-	old.Members[1].Club, old.Members[1].By = old, old.Members[0]
-	young := &club{Leader: old.Members[1], Members: []*member{{By: old.Members[1]}}}
-	h := sqlxhelper.New(NewCounter(0))
-	if err := h.InsertGraph(ctx, d.DB, "clubs", []*club{young, old}); err != nil {
-		t.Fatalf("InsertGraph() = %v; want nil", err)
+	s.seen[w] = true
+	s.workers = append(s.workers, worker{ID: w.ID, TeamID: w.TeamID, BossID: w.BossID})
+	if w.Boss != nil {
+		s.linked("the boss of a worker", w.BossID, &w.Boss.ID)
+		s.worker(w.Boss)
 	}
-	d.wantCount(t, "clubs", 2)
-	d.wantCount(t, "members", 5)
-	d.wantCount(t, fmt.Sprintf("clubs young JOIN members l ON l.id = young.leader_id JOIN members b ON b.id = l.by_id JOIN clubs old ON old.id = l.club_id "+
-		"WHERE young.id = %d AND old.id = %d AND b.club_id = old.id AND old.leader_id = %d AND b.by_id = old.leader_id", young.ID, old.ID, first.ID), 1)
+	for i := range w.Staff {
+		s.linked("the boss of a worker below one", w.Staff[i].BossID, &w.ID)
+		s.worker(&w.Staff[i])
+	}
+	if w.Badge != nil {
+		s.linked("the worker of a badge", w.Badge.WorkerID, sql.Null[int64]{V: w.ID, Valid: true})
+		s.badges = append(s.badges, *w.Badge)
+	}
+}
 
-	// None of these can be the first.
-	none := &club{Leader: &member{}}
-	none.Members = []*member{none.Leader}
-	var row *sqlxhelper.RowError
-	if err := h.InsertGraph(ctx, d.DB, "clubs", none); !errors.As(err, &row) || none.ID != 0 {
-		t.Errorf("InsertGraph(club led by its own member) = %v, key %d; want a RowError, 0", err, none.ID)
+// wantSame fails the test if the rows of a table are not those in memory, in any order.
+func wantSame[T any](t *testing.T, d Database, table string, want []T) {
+	t.Helper()
+	var got []T
+	if err := d.DB.Select(&got, "SELECT * FROM "+table); err != nil {
+		t.Fatalf("Select(%s) = %v", table, err)
 	}
-	d.wantCount(t, "clubs", 2)
+	in := map[any]T{}
+	for _, row := range want {
+		in[reflect.ValueOf(row).FieldByName("ID").Interface()] = row
+	}
+	if len(got) != len(want) || len(in) != len(want) {
+		t.Errorf("%s has %d rows, and memory %d keys; want %d", table, len(got), len(in), len(want))
+	}
+	for _, row := range got {
+		if want := in[reflect.ValueOf(row).FieldByName("ID").Interface()]; !reflect.DeepEqual(row, want) {
+			t.Errorf("%s has %+v; want %+v", table, row, want)
+		}
+	}
 }
 
 // A reply refers to another row of its table. InsertMany knows of no relation.
@@ -331,11 +282,9 @@ func (d Database) rowsThatReferToEachOther(t *testing.T) {
 		d.exec(t, "CREATE INDEX replies_to ON replies (reply_to)")
 		d.exec(t, "CREATE INDEX replies_other ON replies (other)")
 	}
-	if d.Dialect == sqlxhelper.SQLite {
-		var on bool
-		if err := d.DB.Get(&on, "PRAGMA foreign_keys"); err != nil || !on {
-			t.Skip("foreign keys are off")
-		}
+	empty := func() { // MySQL deletes row by row
+		d.exec(t, "UPDATE replies SET reply_to = NULL, other = NULL")
+		d.exec(t, "DELETE FROM replies")
 	}
 	h := sqlxhelper.New(NewCounter(0))
 	unassigned := make([]reply, 300) // the keys that the pointers lead to are not there yet
@@ -346,8 +295,7 @@ func (d Database) rowsThatReferToEachOther(t *testing.T) {
 		t.Errorf("InsertMany(pointers to the keys of the next rows) = %v; want nil", err)
 	}
 	d.wantCount(t, "replies r JOIN replies o ON r.other = o.id AND o.n = (r.n + 1) % 300", 299)
-	d.exec(t, "UPDATE replies SET other = NULL")
-	d.exec(t, "DELETE FROM replies")
+	empty()
 	for _, n := range []int{2, 30, 51, 3000} {
 		for name, to := range map[string]func(i int) int{
 			"the next":        func(i int) int { return i + 1 },
@@ -365,11 +313,9 @@ func (d Database) rowsThatReferToEachOther(t *testing.T) {
 				}
 			}
 			for i := range rows {
-				j := to(i)
-				if j < 0 || j >= n || name == "the one across" && j < i {
+				if j := to(i); j < 0 || j >= n || name == "the one across" && j < i {
 					continue
-				}
-				if i%2 == 0 {
+				} else if i%2 == 0 {
 					rows[i].To = types.NullSnowflake{Snowflake: rows[j].ID, Valid: true}
 				} else {
 					rows[i].Other = &rows[j].ID
@@ -379,9 +325,7 @@ func (d Database) rowsThatReferToEachOther(t *testing.T) {
 				t.Errorf("InsertMany(%d rows that refer to %s) = %v; want nil", n, name, err)
 			}
 			d.wantCount(t, "replies", n)
-			// MySQL deletes row by row as well.
-			d.exec(t, "UPDATE replies SET reply_to = NULL, other = NULL")
-			d.exec(t, "DELETE FROM replies")
+			empty()
 
 			// An error counts the rows as they were given.
 			rows[0].N = -1

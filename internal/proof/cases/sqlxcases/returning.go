@@ -2,9 +2,7 @@ package sqlxcases
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,27 +10,30 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// bill has a column with a default and one that the database computes.
+type joined struct{ Name string }
+
+// bill has a key whose column is named after the table, a column with a default and one that the
+// database computes.
 type bill struct {
-	types.Model
-	Net    int64          `db:"net"`
-	Status string         `db:"status"`
-	Note   sql.NullString `db:"note"`
-	Gross  int64          `db:"gross" snowkey:"-"`
-	Parts  []part         `db:"-" snowkey:"bill_parts,fk=bill_id"`
-	Joined joined         `db:"joined" snowkey:"-"`
+	BillID types.Snowflake `db:"bill_id" snowkey:"pk"`
+	Net    int64           `db:"net"`
+	Status string          `db:"status"`
+	Note   sql.NullString  `db:"note"`
+	Gross  int64           `db:"gross" snowkey:"-"`
+	Parts  []part          `db:"-" snowkey:"bill_parts,fk=bill_id"`
+	Joined joined          `db:"joined" snowkey:"-"`
 }
 
 type part struct {
-	types.Model
+	PartID types.Snowflake `db:"part_id" snowkey:"pk"`
 	BillID types.Snowflake `db:"bill_id"`
 	Kind   string          `db:"kind"`
 }
 
 var billTables = []string{
-	"CREATE TABLE bills (id BIGINT PRIMARY KEY, net BIGINT NOT NULL UNIQUE, status VARCHAR(20) DEFAULT 'new', note VARCHAR(20), " +
+	"CREATE TABLE bills (bill_id BIGINT PRIMARY KEY, net BIGINT NOT NULL UNIQUE, status VARCHAR(20) DEFAULT 'new', note VARCHAR(20), " +
 		"gross BIGINT GENERATED ALWAYS AS (net * 2) STORED)",
-	"CREATE TABLE bill_parts (id BIGINT PRIMARY KEY, bill_id BIGINT NOT NULL, kind VARCHAR(20) NOT NULL DEFAULT 'plain', FOREIGN KEY (bill_id) REFERENCES bills (id))",
+	"CREATE TABLE bill_parts (part_id BIGINT PRIMARY KEY, bill_id BIGINT NOT NULL, kind VARCHAR(20) NOT NULL DEFAULT 'plain', FOREIGN KEY (bill_id) REFERENCES bills (bill_id))",
 }
 
 func newBills(n int) []bill {
@@ -52,11 +53,11 @@ func (d Database) omitAndReturn(t *testing.T) {
 			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
 				d.tables(t, billTables...)
 				rows := newBills(n)
-				if err := upserter(options...).InsertGraph(ctx, d.DB, "bills", rows); err != nil {
+				if err := sqlxhelper.New(NewCounter(1000), options...).InsertGraph(ctx, d.DB, "bills", rows); err != nil {
 					t.Fatalf("InsertGraph() = %v; want nil", err)
 				}
 				for i, r := range rows {
-					if r.Net != int64(i+1) || r.Status != "new" || r.Gross != 2*r.Net || r.Parts[0].Kind != "plain" || r.Parts[1].Kind != "plain" || r.Parts[1].BillID != r.ID {
+					if r.Net != int64(i+1) || r.Status != "new" || r.Gross != 2*r.Net || r.Parts[0].Kind != "plain" || r.Parts[1].Kind != "plain" || r.Parts[1].BillID != r.BillID {
 						t.Fatalf("row %d = %+v; want status new, gross %d, and plain parts", i, r, 2*r.Net)
 					}
 				}
@@ -67,26 +68,11 @@ func (d Database) omitAndReturn(t *testing.T) {
 }
 
 // All columns means the table's columns, not those of a join or of sqlx's mapping of a struct.
-func (d Database) returnAll(t *testing.T) {
-	d.tables(t, billTables...)
-	rows := newBills(3)
-	rows[1].Note = sql.NullString{String: "n", Valid: true}
-	want := slices.Clone(rows)
-	if err := upserter(sqlxhelper.Returning()).InsertMany(ctx, d.DB, "bills", rows); err != nil {
-		t.Fatalf("InsertMany() = %v; want nil", err)
-	}
-	for i, r := range rows {
-		if r.Net != want[i].Net || r.Status != "mine" || r.Gross != 2*r.Net || r.Note != want[i].Note || r.ID == 0 || len(r.Parts) != 2 {
-			t.Errorf("row %d = %+v; want it as it was, and gross %d", i, r, 2*r.Net)
-		}
-	}
-}
-
 func (d Database) returnUpserted(t *testing.T) {
 	d.tables(t, billTables...)
-	d.exec(t, "INSERT INTO bills (id, net, status, note) VALUES (1, 2, 'stored', 'there')")
+	d.exec(t, "INSERT INTO bills (bill_id, net, status, note) VALUES (1, 2, 'stored', 'there')")
 	rows := append(newBills(3), newBills(2)...)
-	h := upserter(sqlxhelper.OnConflictDoNothing("net"), sqlxhelper.Returning())
+	h := sqlxhelper.New(NewCounter(1000), sqlxhelper.OnConflictDoNothing("net"), sqlxhelper.Returning())
 	if err := h.InsertMany(ctx, d.DB, "bills", rows); err != nil {
 		t.Fatalf("InsertMany() = %v; want nil", err)
 	}
@@ -95,20 +81,20 @@ func (d Database) returnUpserted(t *testing.T) {
 			t.Errorf("row %d = %+v; want status %s", i, rows[i], want)
 		}
 	}
-	if rows[0].ID != rows[3].ID || rows[1].ID != 1 || rows[4].ID != 1 {
-		t.Errorf("keys = %d, %d, %d, %d, %d; want the first twice, and 1 twice", rows[0].ID, rows[1].ID, rows[2].ID, rows[3].ID, rows[4].ID)
+	if rows[0].BillID != rows[3].BillID || rows[1].BillID != 1 || rows[4].BillID != 1 {
+		t.Errorf("keys = %d, %d, %d, %d, %d; want the first twice, and 1 twice", rows[0].BillID, rows[1].BillID, rows[2].BillID, rows[3].BillID, rows[4].BillID)
 	}
 }
 
 func (d Database) returnNull(t *testing.T) {
 	type plain struct {
-		types.Model
-		Net  int64  `db:"net"`
-		Note string `db:"note" snowkey:"-"`
+		BillID types.Snowflake `db:"bill_id" snowkey:"pk"`
+		Net    int64           `db:"net"`
+		Note   string          `db:"note" snowkey:"-"`
 	}
 	d.tables(t, billTables...)
 	rows := []plain{{Net: 1, Note: "mine"}, {Net: 2}}
-	err := upserter(sqlxhelper.Returning()).InsertMany(ctx, d.DB, "bills", rows)
+	err := sqlxhelper.New(NewCounter(1000), sqlxhelper.Returning()).InsertMany(ctx, d.DB, "bills", rows)
 	if err == nil || !strings.Contains(err.Error(), `"note"`) || !strings.Contains(err.Error(), "1001") {
 		t.Errorf("InsertMany(NULL into a string) = %v; want an error with the key and the column", err)
 	}
@@ -116,36 +102,7 @@ func (d Database) returnNull(t *testing.T) {
 		t.Errorf("the field was changed to %q", rows[0].Note)
 	}
 	d.wantCount(t, "bills", 0)
-	if err := upserter(sqlxhelper.Returning("net")).InsertMany(ctx, d.DB, "bills", rows); err != nil {
+	if err := sqlxhelper.New(NewCounter(1000), sqlxhelper.Returning("net")).InsertMany(ctx, d.DB, "bills", rows); err != nil {
 		t.Errorf("InsertMany(without the note) = %v; want nil", err)
-	}
-}
-
-func (d Database) progress(t *testing.T) {
-	d.tables(t, billTables...)
-	rows := newBills(1700)
-	var reports []int
-	h := sqlxhelper.New(NewCounter(0), sqlxhelper.OnProgress(func(done, total int) {
-		if total != 3*1700 {
-			t.Fatalf("total = %d; want %d, children included", total, 3*1700)
-		}
-		reports = append(reports, done)
-	}))
-	for _, last := range []error{nil, errors.New("fails")} {
-		reports = nil
-		if err := h.InsertGraph(ctx, d.DB, "bills", rows); (err == nil) != (last == nil) {
-			t.Fatalf("InsertGraph() = %v; want %v", err, last)
-		}
-		for i, done := range reports {
-			if done <= 0 || done > 3*1700 || i > 0 && done <= reports[i-1] {
-				t.Fatalf("reports = %v; want them to rise to %d", reports, 3*1700)
-			}
-		}
-		if last == nil && (len(reports) < 2 || reports[len(reports)-1] != 3*1700) {
-			t.Errorf("reports = %v; want several, the last %d", reports, 3*1700)
-		}
-		if last != nil && len(reports) > 0 {
-			t.Errorf("reports = %v; want none of a first statement that failed", reports)
-		}
 	}
 }

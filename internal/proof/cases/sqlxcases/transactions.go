@@ -10,66 +10,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
+	"github.com/snowkey/snowkey/types"
 )
-
-// conflict is an error that makes InTx run again on any database.
-type conflict struct{}
-
-func (conflict) Error() string    { return "could not serialize access" }
-func (conflict) SQLState() string { return "40001" }
-
-func (d Database) runsAgain(t *testing.T) {
-	d.tables(t, orderTables...)
-	h := sqlxhelper.New(NewCounter(0))
-	orders := newOrders(4) // outside of the function: the same rows in every run
-	var first []order
-	runs := 0
-	err := sqlxhelper.InTx(ctx, d.DB, nil, func(tx *sqlx.Tx) error {
-		runs++
-		if err := h.InsertGraph(ctx, tx, "orders", orders); err != nil {
-			return err
-		}
-		if runs == 1 {
-			first = append(first, orders...)
-			return fmt.Errorf("mine: %w", conflict{})
-		}
-		return nil
-	})
-	if err != nil || runs != 2 {
-		t.Errorf("InTx() = %v after %d runs; want nil after 2", err, runs)
-	}
-	for i := range orders {
-		if orders[i].ID != first[i].ID {
-			t.Errorf("key of order %d = %d in the first run, %d in the second", i, first[i].ID, orders[i].ID)
-		}
-		d.wantCount(t, fmt.Sprintf("orders WHERE id = %d", orders[i].ID), 1)
-	}
-	d.wantCount(t, "orders", 4)
-	d.wantCount(t, "order_items", 12)
-}
-
-// An accessor has the methods of queries alone, as the handle of a repository.
-type accessor struct{ sqlx.ExtContext }
-
-func (d Database) within(t *testing.T) {
-	d.tables(t, rowsTable)
-	h := sqlxhelper.New(NewCounter(100))
-	tx := d.begin(t)
-	if err := h.Insert(ctx, sqlxhelper.Within(accessor{tx}), "many_rows", &newRows(1)[0]); err != nil {
-		t.Errorf("Insert() = %v", err)
-	}
-	if err := h.InsertMany(ctx, sqlxhelper.Within(accessor{tx}), "many_rows", newRows(3)); err != nil {
-		t.Errorf("InsertMany() = %v", err)
-	}
-	var n int
-	if err := tx.Get(&n, "SELECT COUNT(*) FROM many_rows"); err != nil || n != 4 {
-		t.Errorf("the transaction sees %d rows, %v; want 4", n, err)
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	d.wantCount(t, "many_rows", 0)
-}
 
 // What the comment of Within says of a handle that is outside of a transaction.
 func (d Database) withinNone(t *testing.T) {
@@ -171,4 +113,27 @@ func (d Database) serialization(t *testing.T) {
 	d.wantCount(t, "many_rows WHERE id = 1 AND n = 22", 1)
 	d.wantCount(t, "many_rows WHERE id = 101 AND n = 11", 1)
 	d.wantCount(t, "many_rows", 2)
+}
+
+// A deferred constraint is checked when the call ends its transaction.
+func (d Database) failedCommit(t *testing.T) {
+	d.tables(t, "CREATE TABLE late (id BIGINT PRIMARY KEY, other_id BIGINT REFERENCES late (id) DEFERRABLE INITIALLY DEFERRED)")
+	type late struct {
+		types.Model
+		OtherID types.Snowflake `db:"other_id"`
+	}
+	rows := make([]late, 1300)
+	for i := range rows {
+		rows[i].OtherID = 1
+	}
+	h := sqlxhelper.New(NewCounter(1))
+	if err := h.InsertMany(ctx, d.DB, "late", rows); err == nil {
+		t.Error("InsertMany(rows that the commit refuses) = nil; want an error")
+	}
+	d.wantCount(t, "late", 0)
+	rows[0].ID = 1 // to which all refer
+	if err := h.InsertMany(ctx, d.DB, "late", rows); err != nil {
+		t.Errorf("InsertMany(again, mended) = %v; want nil", err)
+	}
+	d.wantCount(t, "late", len(rows))
 }

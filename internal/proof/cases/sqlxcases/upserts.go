@@ -1,11 +1,14 @@
 package sqlxcases
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -13,359 +16,234 @@ import (
 )
 
 // sale has two unique columns besides its key.
-type sale struct {
+type sale[K any] struct {
+	ID     K         `db:"id"`
+	Number *string   `db:"number"`
+	Code   *string   `db:"code"`
+	Status string    `db:"status"`
+	Lines  []line[K] `db:"-" snowkey:"sale_lines,fk=sale_id"`
+}
+
+type line[K any] struct {
 	types.Model
-	Number *string `db:"number"`
-	Code   *string `db:"code"`
-	Status string  `db:"status"`
-	Lines  []line  `db:"-" snowkey:"sale_lines,fk=sale_id"`
+	SaleID K      `db:"sale_id"`
+	SKU    string `db:"sku"`
 }
 
-type line struct {
-	types.Model
-	SaleID types.Snowflake `db:"sale_id"`
-	SKU    string          `db:"sku"`
-}
-
-var saleTables = []string{
-	"CREATE TABLE sales (id BIGINT PRIMARY KEY, number VARCHAR(20) UNIQUE, code VARCHAR(20) UNIQUE, status VARCHAR(20) NOT NULL)",
-	"CREATE TABLE sale_lines (id BIGINT PRIMARY KEY, sale_id BIGINT NOT NULL, sku VARCHAR(20) NOT NULL UNIQUE, FOREIGN KEY (sale_id) REFERENCES sales (id))",
-}
-
-func newSale(number string) sale { return sale{Number: &number, Status: "sent"} }
-
-func withKey(id types.Snowflake, s sale) sale {
-	s.ID = id
-	return s
-}
-
-// stored inserts sales that are there before the call, with the keys from 1 on.
-func (d Database) stored(t *testing.T, numbers ...string) {
-	t.Helper()
-	d.tables(t, saleTables...)
-	rows := make([]sale, len(numbers))
-	for i := range rows {
-		rows[i] = newSale(numbers[i])
-		rows[i].Status = "stored"
-	}
-	if err := sqlxhelper.New(NewCounter(0)).InsertMany(ctx, d.DB, "sales", rows); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantSale expects a stored sale with this number, key and status.
-func (d Database) wantSale(t *testing.T, number string, id types.Snowflake, status string) {
-	t.Helper()
-	var got struct {
-		ID     types.Snowflake
-		Status string
-	}
-	if err := d.DB.Get(&got, fmt.Sprintf("SELECT id, status FROM sales WHERE number = '%s'", number)); err != nil {
-		t.Errorf("sale %s: %v; want one", number, err)
-	} else if got.ID != id || got.Status != status {
-		t.Errorf("sale %s = %d, %s; want %d, %s", number, got.ID, got.Status, id, status)
-	}
-}
-
-func keysOf(rows []sale) []types.Snowflake {
-	keys := make([]types.Snowflake, len(rows))
-	for i := range rows {
-		keys[i] = rows[i].ID
-	}
-	return keys
-}
-
-var (
-	ignoring = []sqlxhelper.Option{sqlxhelper.OnConflictDoNothing("number")}
-	updating = []sqlxhelper.Option{sqlxhelper.OnConflictUpdate("status"), sqlxhelper.ConflictTarget("number")}
-)
-
-func upserter(options ...sqlxhelper.Option) *sqlxhelper.Helper {
-	return sqlxhelper.New(NewCounter(1000), options...)
-}
-
-func (d Database) upsertMix(t *testing.T) {
-	for name, options := range map[string][]sqlxhelper.Option{"DoNothing": ignoring, "Update": updating} {
-		t.Run(name, func(t *testing.T) {
-			d.stored(t, "a", "b", "c")
-			met := "sent"
-			if name == "DoNothing" {
-				met = "stored"
-			}
-			// New and stored, each with a key of the caller's and without.
-			rows := []sale{newSale("x"), newSale("b"), withKey(70, newSale("c")), withKey(71, newSale("y")), withKey(1, newSale("a"))}
-			h := upserter(options...)
-			if err := h.InsertMany(ctx, d.DB, "sales", rows); err != nil {
-				t.Fatalf("InsertMany() = %v; want nil", err)
-			}
-			if got, want := keysOf(rows), []types.Snowflake{1001, 2, 3, 71, 1}; !slices.Equal(got, want) {
-				t.Errorf("keys = %v; want %v", got, want)
-			}
-			for number, id := range map[string]types.Snowflake{"a": 1, "b": 2, "c": 3} {
-				d.wantSale(t, number, id, met)
-			}
-			d.wantSale(t, "x", 1001, "sent")
-			d.wantSale(t, "y", 71, "sent")
-			d.wantCount(t, "sales", 5)
-			one := newSale("b")
-			if err := h.Insert(ctx, d.DB, "sales", &one); err != nil || one.ID != 2 {
-				t.Errorf("Insert(stored) = %v, key %d; want nil, 2", err, one.ID)
-			}
-			one = newSale("z")
-			if err := h.Insert(ctx, d.DB, "sales", &one); err != nil || one.ID != 1004 {
-				t.Errorf("Insert(new) = %v, key %d; want nil, 1004", err, one.ID)
-			}
-			d.wantSale(t, "z", 1004, "sent")
-		})
-	}
-}
-
-func (d Database) upsertMany(t *testing.T) {
-	for name, options := range map[string][]sqlxhelper.Option{"DoNothing": ignoring, "Update": updating} {
-		t.Run(name, func(t *testing.T) {
-			var numbers []string
-			for i := range 700 {
-				numbers = append(numbers, fmt.Sprint("n", 2*i))
-			}
-			d.stored(t, numbers...)
-			rows := make([]sale, 1401)
-			for i := range rows {
-				rows[i] = newSale(fmt.Sprint("n", i))
-			}
-			if err := upserter(options...).InsertMany(ctx, d.DB, "sales", rows); err != nil {
-				t.Fatalf("InsertMany() = %v; want nil", err)
-			}
-			for i := range rows {
-				want := types.Snowflake(i/2 + 1)
-				if i%2 == 1 || i == 1400 {
-					want = types.Snowflake(1001 + i)
-				}
-				if rows[i].ID != want {
-					t.Fatalf("key of row %d = %d; want %d", i, rows[i].ID, want)
-				}
-			}
-			d.wantCount(t, "sales", 1401)
-		})
-	}
-}
-
-func (d Database) upsertTwice(t *testing.T) {
-	d.stored(t)
-	rows := []sale{newSale("a"), newSale("b"), newSale("a"), withKey(7, newSale("b"))}
-	if err := upserter(ignoring...).InsertMany(ctx, d.DB, "sales", rows); err != nil {
-		t.Fatalf("InsertMany() = %v; want nil", err)
-	}
-	if got, want := keysOf(rows), []types.Snowflake{1001, 1002, 1001, 1002}; !slices.Equal(got, want) {
-		t.Errorf("keys = %v; want %v", got, want)
-	}
-	d.wantCount(t, "sales", 2)
-	rows = []sale{newSale("c"), newSale("c")}
-	rows[1].Status = "later"
-	err := sqlxhelper.New(NewCounter(2000), updating...).InsertMany(ctx, d.DB, "sales", rows)
-	if d.Dialect == sqlxhelper.PostgreSQL {
-		if err == nil || rows[0].ID != 2001 || rows[1].ID != 2002 {
-			t.Errorf("InsertMany(update twice) = %v, keys %v; want an error, and 2001, 2002", err, keysOf(rows))
-		}
-		d.wantCount(t, "sales", 2)
-		return
-	}
-	if err != nil || rows[0].ID != 2001 || rows[1].ID != 2001 {
-		t.Errorf("InsertMany(update twice) = %v, keys %v; want nil, and 2001 twice", err, keysOf(rows))
-	}
-	d.wantSale(t, "c", 2001, "later")
-}
-
-func (d Database) upsertCollation(t *testing.T) {
-	collate := map[sqlxhelper.Dialect]string{sqlxhelper.SQLite: "COLLATE NOCASE", sqlxhelper.MySQL: "COLLATE utf8mb4_general_ci"}[d.Dialect]
-	d.tables(t, "CREATE TABLE sales (id BIGINT PRIMARY KEY, number VARCHAR(20) "+collate+" UNIQUE, code VARCHAR(20), status VARCHAR(20))")
-	d.exec(t, "INSERT INTO sales (id, number, status) VALUES (1, 'abc', 'stored')")
-	want := []types.Snowflake{1, 1}
-	if collate == "" {
-		want = []types.Snowflake{1001, 1002}
-	}
-	for _, options := range [][]sqlxhelper.Option{ignoring, updating} {
-		rows := []sale{newSale("ABC"), newSale("aBc")}
-		if err := upserter(options...).InsertMany(ctx, d.DB, "sales", rows); err != nil || !slices.Equal(keysOf(rows), want) {
-			t.Errorf("InsertMany() = %v, keys %v; want nil, %v", err, keysOf(rows), want)
-		}
-		if collate == "" {
-			return
-		}
-	}
-	d.wantCount(t, "sales", 1)
-}
-
-// A row with NULL in the target is like no other. It is inserted.
-func (d Database) upsertNull(t *testing.T) {
-	for _, options := range [][]sqlxhelper.Option{ignoring, updating} {
-		t.Run("", func(t *testing.T) {
-			d.stored(t, "a")
-			rows := []sale{{Status: "x"}, newSale("a"), {Status: "y"}, withKey(7, sale{Status: "z"})}
-			if err := upserter(options...).InsertMany(ctx, d.DB, "sales", rows); err != nil {
-				t.Fatalf("InsertMany() = %v; want nil", err)
-			}
-			if got, want := keysOf(rows), []types.Snowflake{1001, 1, 1003, 7}; !slices.Equal(got, want) {
-				t.Errorf("keys = %v; want %v", got, want)
-			}
-			d.wantCount(t, "sales", 4)
-		})
-	}
-}
-
-// The target may be the primary key, alone or with another column.
-func (d Database) upsertByKey(t *testing.T) {
-	d.stored(t, "a", "b")
-	rows := []sale{withKey(2, newSale("b2")), newSale("c"), withKey(9, newSale("d"))}
-	h := upserter(sqlxhelper.OnConflictUpdate("number", "status"), sqlxhelper.ConflictTarget("id"))
-	if err := h.InsertMany(ctx, d.DB, "sales", rows); err != nil {
-		t.Fatalf("InsertMany() = %v; want nil", err)
-	}
-	if got, want := keysOf(rows), []types.Snowflake{2, 1001, 9}; !slices.Equal(got, want) {
-		t.Errorf("keys = %v; want %v", got, want)
-	}
-	d.wantSale(t, "b2", 2, "sent")
-	if err := upserter(sqlxhelper.OnConflictDoNothing("id")).InsertMany(ctx, d.DB, "sales", []sale{withKey(9, newSale("e"))}); err != nil {
-		t.Errorf("InsertMany(stored key, do nothing) = %v; want nil", err)
-	}
-	d.wantSale(t, "d", 9, "sent")
-	d.wantCount(t, "sales", 4)
-}
-
-func (d Database) upsertGraph(t *testing.T) {
-	for name, options := range map[string][]sqlxhelper.Option{"DoNothing": ignoring, "Update": updating} {
-		t.Run(name, func(t *testing.T) {
-			d.stored(t, "a", "b")
-			rows := []sale{newSale("x"), newSale("b"), withKey(70, newSale("a"))}
-			for i := range rows {
-				rows[i].Lines = []line{{SKU: fmt.Sprint(i, "-0")}, {SKU: fmt.Sprint(i, "-1")}}
-			}
-			if err := upserter(options...).InsertGraph(ctx, d.DB, "sales", rows); err != nil {
-				t.Fatalf("InsertGraph() = %v; want nil", err)
-			}
-			for i, want := range []types.Snowflake{1001, 2, 1} {
-				if rows[i].ID != want || rows[i].Lines[0].SaleID != want || rows[i].Lines[1].SaleID != want {
-					t.Errorf("keys of sale %d and in its lines = %d, %d, %d; want %d", i, rows[i].ID, rows[i].Lines[0].SaleID, rows[i].Lines[1].SaleID, want)
-				}
-				d.wantCount(t, fmt.Sprintf("sale_lines WHERE sale_id = %d", want), 2)
-			}
-		})
-	}
-}
-
-// What a row belongs to is written before it, plainly.
-func (d Database) upsertBelonging(t *testing.T) {
-	type shop struct {
-		types.Model
-		Name string `db:"name"`
-	}
-	type sold struct {
-		types.Model
-		Number string          `db:"number"`
-		ShopID types.Snowflake `db:"shop_id"`
-		Shop   *shop           `db:"-" snowkey:"shops,belongs_to=shop_id"`
-		Lines  []line          `db:"-" snowkey:"sale_lines,fk=sale_id"`
+// saleTables makes the tables, in which a number is the same in any case. The database counts the
+// keys that it is not given. On MySQL they may be unsigned.
+func (d Database) saleTables(t *testing.T, unsigned string) {
+	key, counted, ignoringCase := "BIGINT", "INTEGER PRIMARY KEY AUTOINCREMENT", "NOCASE"
+	switch d.Dialect {
+	case sqlxhelper.PostgreSQL:
+		counted, ignoringCase = "BIGSERIAL PRIMARY KEY", "ignore_case"
+		d.exec(t, "CREATE COLLATION ignore_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+		t.Cleanup(func() { d.exec(t, "DROP COLLATION ignore_case") }) // after the tables
+	case sqlxhelper.MySQL:
+		key += unsigned
+		counted, ignoringCase = key+" AUTO_INCREMENT PRIMARY KEY", "utf8mb4_general_ci"
 	}
 	d.tables(t,
-		"CREATE TABLE shops (id BIGINT PRIMARY KEY, name VARCHAR(20) NOT NULL)",
-		"CREATE TABLE sales (id BIGINT PRIMARY KEY, number VARCHAR(20) NOT NULL UNIQUE, shop_id BIGINT NOT NULL, FOREIGN KEY (shop_id) REFERENCES shops (id))",
-		saleTables[1])
-	d.exec(t, "INSERT INTO shops (id, name) VALUES (1, 'stored')")
-	d.exec(t, "INSERT INTO sales (id, number, shop_id) VALUES (2, 'a', 1)")
-	at := &shop{Name: "new"}
-	rows := []sold{{Number: "a", Shop: at, Lines: []line{{SKU: "x"}}}, {Number: "b", Shop: at}}
-	h := upserter(sqlxhelper.ConflictTarget("number"), sqlxhelper.OnConflictUpdate("shop_id"), sqlxhelper.Returning("shop_id"))
-	if err := h.InsertGraph(ctx, d.DB, "sales", rows); err != nil {
-		t.Fatalf("InsertGraph() = %v; want nil", err)
-	}
-	if rows[0].ID != 2 || rows[0].Lines[0].SaleID != 2 || rows[0].ShopID != at.ID || rows[1].ShopID != at.ID || at.ID < 1001 {
-		t.Errorf("rows = %+v, shop %d; want both in the new shop, the first with key 2", rows, at.ID)
-	}
-	d.wantCount(t, fmt.Sprintf("sales WHERE shop_id = %d", at.ID), 2)
-	d.wantCount(t, "shops", 2)
+		"CREATE TABLE sales (id "+counted+", number VARCHAR(20) COLLATE "+ignoringCase+" UNIQUE, code VARCHAR(20) UNIQUE, status VARCHAR(20) NOT NULL)",
+		"CREATE TABLE sale_lines (id BIGINT PRIMARY KEY, sale_id "+key+" NOT NULL, sku VARCHAR(20) NOT NULL UNIQUE, FOREIGN KEY (sale_id) REFERENCES sales (id))")
 }
 
-// After a failure the keys are the ones before the call, because the insert is undone and the
-// stored row may be gone at the next attempt.
-func (d Database) upsertFailure(t *testing.T) {
-	for name, options := range map[string][]sqlxhelper.Option{"DoNothing": ignoring, "Update": updating} {
-		t.Run(name, func(t *testing.T) {
-			d.stored(t, "a", "b")
-			rows := []sale{newSale("x"), newSale("b"), withKey(70, newSale("a"))}
-			for i := range rows {
-				rows[i].Lines = []line{{SKU: "the same"}}
-			}
-			check := func(err error) {
-				t.Helper()
-				if !errors.Is(err, sqlxhelper.ErrDuplicateKey) {
-					t.Fatalf("InsertGraph(line twice) = %v; want ErrDuplicateKey", err)
+// A ledger is what the table of sales has to have.
+type ledger[K ~int64 | ~uint64] struct {
+	*rand.Rand
+	rows   []sale[K] // without lines
+	lines  map[types.Snowflake]K
+	made   int // so many texts and keys were made
+	source *Counter
+}
+
+// upserts makes random upserts, of sales and of graphs, through handles of every kind. Each gives
+// the rows the keys of the stored ones, and stores what it has to, or nothing.
+func (d Database) upserts(t *testing.T) {
+	t.Run("Snowflake", upsertsWith[types.Snowflake](d, ""))
+	t.Run("ID", upsertsWith[types.ID[row]](d, ""))
+	t.Run("int64", upsertsWith[int64](d, ""))
+	t.Run("uint64", upsertsWith[uint64](d, " UNSIGNED"))
+}
+
+func upsertsWith[K ~int64 | ~uint64](d Database, unsigned string) func(t *testing.T) {
+	return func(t *testing.T) {
+		d.saleTables(t, unsigned)
+		l := &ledger[K]{Rand: rand.New(rand.NewPCG(5, 6)), lines: map[types.Snowflake]K{}, source: NewCounter(1000)}
+		for n := range 20 {
+			h := handles[l.IntN(len(handles))]
+			_ = d.through(t, h, func(db sqlxhelper.DB) error {
+				for range 1 + l.IntN(3) {
+					l.upsert(t, d, db, fmt.Sprintf("upsert %d, by %s", n, h.name))
 				}
-				for i, want := range []types.Snowflake{1001, 1002, 70} {
-					if rows[i].ID != want || rows[i].Lines[0].SaleID != want {
-						t.Errorf("keys of sale %d and in its line = %d, %d; want %d", i, rows[i].ID, rows[i].Lines[0].SaleID, want)
-					}
-				}
+				return nil
+			})
+			if t.Failed() {
+				return
 			}
-			h := upserter(options...)
-			check(h.InsertGraph(ctx, d.DB, "sales", rows))
-			d.wantSale(t, "b", 2, "stored")
-			d.wantCount(t, "sales", 2)
-			tx := d.begin(t)
-			check(h.InsertGraph(ctx, tx, "sales", rows))
-			for i := range rows {
-				rows[i].Lines[0].SKU = fmt.Sprint(i)
-			}
-			if err := errors.Join(h.InsertGraph(ctx, tx, "sales", rows), tx.Commit()); err != nil {
-				t.Errorf("InsertGraph(mended) = %v; want nil", err)
-			}
-			if got, want := keysOf(rows), []types.Snowflake{1001, 2, 1}; !slices.Equal(got, want) {
-				t.Errorf("keys = %v; want %v", got, want)
-			}
-		})
+		}
+		d.wantCount(t, "sale_lines", len(l.lines))
 	}
 }
 
-// A row may be like a stored one in another unique index. That is not what the
-// caller has named, on any database.
-func (d Database) upsertOtherIndex(t *testing.T) {
-	want := sqlxhelper.ErrDuplicateKey
-	if d.Dialect == sqlxhelper.MySQL {
-		want = sqlxhelper.ErrUnresolved
-	}
-	for name, options := range map[string][]sqlxhelper.Option{"DoNothing": ignoring, "Update": updating} {
-		t.Run(name, func(t *testing.T) {
-			d.stored(t, "a", "b")
-			d.exec(t, "UPDATE sales SET code = 'k' WHERE id = 1")
-			code := "k"
-			rows := []sale{newSale("b"), newSale("x")}
-			rows[1].Code = &code
-			err := upserter(options...).InsertMany(ctx, d.DB, "sales", rows)
-			if !errors.Is(err, want) {
-				t.Errorf("InsertMany(code of another) = %v; want %v", err, want)
+// some returns rows to upsert. Some have keys, be they new or those of stored rows.
+func (l *ledger[K]) some(target string) []sale[K] {
+	rows := make([]sale[K], []int{1, 1, 2, 3, 4, 5, 60, 700}[l.IntN(8)])
+	fresh := target == "id" && l.IntN(4) > 0 // numbers, or most calls would be refused
+	for i := range rows {
+		r := &rows[i]
+		l.made++
+		r.Status = fmt.Sprint("s", l.made)
+		number := fmt.Sprint([]string{"n", "N"}[l.IntN(2)], l.IntN(2*len(rows)+4))
+		if fresh {
+			number = fmt.Sprint("u", l.made)
+		}
+		if l.IntN(6) > 0 {
+			r.Number = &number
+		}
+		if l.IntN(8*len(rows)) == 0 {
+			code := fmt.Sprint("c", l.IntN(4))
+			r.Code = &code
+		}
+		switch l.IntN(6) {
+		case 0:
+			r.ID = K(1<<40 + int64(l.made))
+			if _, plain := any(r.ID).(int64); plain && l.IntN(2) == 0 {
+				r.ID = -r.ID
 			}
-			var at *sqlxhelper.InsertError
-			if !errors.As(err, &at) || at.Row != 1 && (at.Row != -1 || d.Dialect == sqlxhelper.SQLite) {
-				t.Errorf("InsertMany(code of another) = %+v; want an InsertError for row 1, or on a server for none", at)
-			}
-			if got, want := keysOf(rows), []types.Snowflake{1001, 1002}; !slices.Equal(got, want) {
-				t.Errorf("keys = %v; want %v", got, want)
-			}
-			for _, row := range []sale{withKey(1, newSale("x")), withKey(1, sale{Status: "sent"})} { // NULL is like no target
-				if err := upserter(options...).InsertMany(ctx, d.DB, "sales", []sale{row}); !errors.Is(err, want) {
-					t.Errorf("InsertMany(key of another) = %v; want %v", err, want)
+		case 1:
+			if len(l.rows) > 0 && (target == "id" || l.IntN(len(rows)) == 0) {
+				s := l.rows[l.IntN(len(l.rows))]
+				if r.ID = s.ID; l.IntN(2) == 0 {
+					r.Number = s.Number
 				}
 			}
-			d.wantSale(t, "a", 1, "stored")
-			d.wantSale(t, "b", 2, "stored")
-			d.wantCount(t, "sales", 2)
-		})
+		}
+	}
+	return rows
+}
+
+// store does in the ledger what an upsert of the rows has to do, of which some were given keys. It
+// returns where each row is. refused says that the database has to refuse the rows, and doubtful
+// that it may.
+func (l *ledger[K]) store(dialect sqlxhelper.Dialect, rows []sale[K], given []K, target string, updates bool) (at []int, refused, doubtful bool) {
+	same := func(a, b *string) bool { return a != nil && b != nil && strings.EqualFold(*a, *b) }
+	before, touched := len(l.rows), map[int]bool{}
+	for i, r := range rows {
+		met, others := -1, 0
+		for j, s := range l.rows {
+			number, key := same(r.Number, s.Number), given[i] == s.ID
+			if number && target == "number" || key && target == "id" {
+				met = j
+			} else if number || key || same(r.Code, s.Code) {
+				others++
+			}
+		}
+		switch {
+		case met < 0 && others > 0:
+			refused = true
+		case met < 0:
+			met = len(l.rows)
+			l.rows = append(l.rows, sale[K]{ID: cmp.Or(given[i], r.ID), Number: r.Number, Code: r.Code, Status: r.Status})
+		default:
+			// A server may look at the other index first, and PostgreSQL updates no row twice.
+			doubtful = doubtful || others > 0 || updates && dialect == sqlxhelper.PostgreSQL && (met >= before || touched[met])
+			if updates {
+				l.rows[met].Status = r.Status
+			}
+		}
+		touched[met] = true
+		at = append(at, met)
+	}
+	return at, refused, doubtful
+}
+
+// upsert makes one call and compares the keys in memory and the table with the ledger.
+func (l *ledger[K]) upsert(t *testing.T, d Database, db sqlxhelper.DB, about string) {
+	t.Helper()
+	target, updates, reads := []string{"number", "number", "id"}[l.IntN(3)], l.IntN(2) == 0, l.IntN(2) == 0
+	options := []sqlxhelper.Option{sqlxhelper.WithIntegerKeys(), sqlxhelper.OnConflictDoNothing(target)}
+	if updates {
+		options = append(options, sqlxhelper.OnConflictUpdate("status"), sqlxhelper.ConflictTarget(target))
+	}
+	if reads {
+		options = append(options, sqlxhelper.Returning("status"))
+	}
+	h, rows := sqlxhelper.New(l.source, options...), l.some(target)
+	given, stored := make([]K, len(rows)), slices.Clone(l.rows)
+	for i := range rows {
+		given[i] = rows[i].ID
+	}
+	graph, twice := l.IntN(3) == 0, false
+	var err error
+	switch {
+	case graph:
+		for i := range rows {
+			l.made++
+			rows[i].Lines = []line[K]{{SKU: fmt.Sprint(l.made, "a")}, {SKU: fmt.Sprint(l.made, "b")}}
+		}
+		if twice = l.IntN(3) == 0; twice { // after all the sales
+			rows[len(rows)-1].Lines[1].SKU = rows[0].Lines[0].SKU
+		}
+		err = h.InsertGraph(ctx, db, "sales", rows)
+	case len(rows) == 1:
+		err = h.Insert(ctx, db, "sales", &rows[0])
+	default:
+		err = h.InsertMany(ctx, db, "sales", rows)
+	}
+	at, refused, doubtful := l.store(d.Dialect, rows, given, target, updates)
+	about += fmt.Sprintf(", %d rows by %s, updates: %v, with lines: %v", len(rows), target, updates, graph)
+	switch {
+	case err == nil && (refused || twice):
+		t.Fatalf("%s = nil; want an error", about)
+	case err != nil && !refused && !doubtful && !twice || errors.Is(err, sqlxhelper.ErrTxBroken):
+		t.Fatalf("%s = %v; want nil", about, err)
+	case err != nil && !doubtful && !errors.Is(err, sqlxhelper.ErrDuplicateKey) && !(d.Dialect == sqlxhelper.MySQL && refused && errors.Is(err, sqlxhelper.ErrUnresolved)):
+		t.Errorf("%s = %v; want ErrDuplicateKey", about, err)
+	}
+	if err != nil {
+		l.rows = stored
+	}
+	fresh := map[K]bool{}
+	for i, r := range rows {
+		switch { // after an error the keys are those that were sent
+		case err == nil && r.ID != l.rows[at[i]].ID:
+			t.Errorf("%s: key %d = %d; want %d", about, i, r.ID, l.rows[at[i]].ID)
+		case err == nil && reads && r.Status != l.rows[at[i]].Status:
+			t.Errorf("%s: status %d = %q; want %q", about, i, r.Status, l.rows[at[i]].Status)
+		case err != nil && (given[i] == 0 && (r.ID == 0 || fresh[r.ID]) || given[i] != 0 && r.ID != given[i]):
+			t.Errorf("%s: key %d after the error = %d, and was %d", about, i, r.ID, given[i])
+		}
+		fresh[r.ID] = true
+		for _, line := range r.Lines {
+			if line.SaleID != r.ID {
+				t.Errorf("%s: the sale of a line = %d; want %d", about, line.SaleID, r.ID)
+			}
+			if err == nil {
+				l.lines[line.ID] = r.ID
+			}
+		}
+	}
+	var got []sale[K]
+	if err := sqlx.SelectContext(ctx, db, &got, "SELECT * FROM sales ORDER BY id"); err != nil {
+		t.Fatal(err)
+	}
+	want := slices.SortedFunc(slices.Values(l.rows), func(a, b sale[K]) int { return cmp.Compare(a.ID, b.ID) })
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d rows are stored; want %d", about, len(got), len(want))
+	}
+	for i := range want {
+		if !reflect.DeepEqual(got[i], want[i]) {
+			t.Errorf("%s: stored is %+v; want %+v", about, got[i], want[i])
+		}
 	}
 }
 
 // The transaction has looked at the table before another one stored the row.
 func (d Database) upsertAfterSnapshot(t *testing.T) {
-	for name, options := range map[string][]sqlxhelper.Option{"DoNothing": ignoring, "Update": updating} {
+	for name, option := range map[string]sqlxhelper.Option{"stored": sqlxhelper.OnConflictDoNothing("number"), "sent": sqlxhelper.OnConflictUpdate("status")} {
 		t.Run(name, func(t *testing.T) {
-			d.stored(t)
+			d.saleTables(t, "")
 			tx := d.begin(t)
 			var n int
 			if err := tx.Get(&n, "SELECT COUNT(*) FROM sales"); err != nil {
@@ -373,66 +251,76 @@ func (d Database) upsertAfterSnapshot(t *testing.T) {
 			}
 			d.exec(t, "INSERT INTO sales (id, number, status) VALUES (1, 'a', 'stored')")
 			d.exec(t, "INSERT INTO sales (id, number, status) VALUES (5, 'b', 'stored')")
-			rows := []sale{newSale("a"), withKey(5, newSale("b")), newSale("c")}
-			h := upserter(append(options, sqlxhelper.Returning("status"))...)
+			numbers := []string{"a", "b", "c"}
+			rows := []sale[int64]{{Number: &numbers[0], Status: "sent"}, {ID: 5, Number: &numbers[1], Status: "sent"}, {Number: &numbers[2], Status: "sent"}}
+			h := sqlxhelper.New(NewCounter(1000), sqlxhelper.WithIntegerKeys(), sqlxhelper.ConflictTarget("number"), option, sqlxhelper.Returning("status"))
 			if err := errors.Join(h.InsertMany(ctx, tx, "sales", rows), tx.Commit()); err != nil {
 				t.Fatalf("InsertMany() = %v; want nil", err)
 			}
-			if got, want := keysOf(rows), []types.Snowflake{1, 5, 1002}; !slices.Equal(got, want) {
-				t.Errorf("keys = %v; want %v", got, want)
-			}
-			want := "sent"
-			if name == "DoNothing" {
-				want = "stored"
-			}
-			if rows[0].Status != want || rows[2].Status != "sent" {
-				t.Errorf("status = %q, %q; want %q, sent", rows[0].Status, rows[2].Status, want)
+			for i, want := range []sale[int64]{{ID: 1, Status: name}, {ID: 5, Status: name}, {ID: 1002, Status: "sent"}} {
+				if rows[i].ID != want.ID || rows[i].Status != want.Status {
+					t.Errorf("row %d = %d, %q; want %d, %q", i, rows[i].ID, rows[i].Status, want.ID, want.Status)
+				}
 			}
 		})
 	}
 }
 
-// A call in the caller's transaction needs no second connection. It sees what the
-// transaction did itself.
-func (d Database) upsertInTx(t *testing.T) {
-	d.stored(t, "a")
-	err := sqlxhelper.InTx(ctx, d.DB, nil, func(tx *sqlx.Tx) error {
-		h := upserter(ignoring...)
-		first, again := newSale("x"), newSale("x")
-		if err := errors.Join(h.Insert(ctx, tx, "sales", &first), h.Insert(ctx, tx, "sales", &again)); err != nil {
-			return err
-		}
-		if first.ID != again.ID || first.ID == 0 {
-			t.Errorf("keys = %d, %d; want the same", first.ID, again.ID)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Errorf("InTx() = %v; want nil", err)
-	}
-	d.wantCount(t, "sales", 2)
+// A seat has a primary key of two columns, of which the source fills one. What it belongs to is
+// written before it, plainly.
+type seat struct {
+	TenantID types.Snowflake `db:"tenant_id"`
+	types.Model
+	Code   string  `db:"code"`
+	Tenant *tenant `db:"-" snowkey:"tenants,belongs_to=tenant_id"`
 }
 
-// Nanoseconds are more than the columns keep. The drivers differ in what they do
-// with them.
-func (d Database) upsertByTime(t *testing.T) {
-	type tick struct {
-		types.Model
-		At time.Time `db:"at"`
+type tenant struct {
+	types.Model
+	Name string `db:"name"`
+}
+
+func (d Database) upsertOfTenants(t *testing.T) {
+	d.tables(t,
+		"CREATE TABLE tenants (id BIGINT PRIMARY KEY, name VARCHAR(20) NOT NULL)",
+		"CREATE TABLE seats (tenant_id BIGINT NOT NULL, id BIGINT NOT NULL, code VARCHAR(20) NOT NULL, PRIMARY KEY (tenant_id, id), UNIQUE (tenant_id, code), FOREIGN KEY (tenant_id) REFERENCES tenants (id))")
+	rows := []seat{{Code: "a", Tenant: &tenant{}}, {Code: "a", Tenant: &tenant{}}}
+	h := sqlxhelper.New(NewCounter(1000), sqlxhelper.OnConflictDoNothing("tenant_id", "code"))
+	if err := h.InsertGraph(ctx, d.DB, "seats", rows); err != nil {
+		t.Fatalf("InsertGraph() = %v; want nil", err)
 	}
-	d.tables(t, "CREATE TABLE ticks (id BIGINT PRIMARY KEY, at moment NOT NULL UNIQUE)")
-	at := time.Date(2024, 2, 29, 12, 30, 45, 123456789, time.UTC)
-	h := upserter(sqlxhelper.OnConflictDoNothing("at"))
-	for i := range 2 {
-		rows := []tick{{At: at}, {At: at.Add(time.Hour)}}
-		if err := h.InsertMany(ctx, d.DB, "ticks", rows); err != nil {
-			t.Fatalf("InsertMany(%d) = %v; want nil", i, err)
-		}
-		if rows[0].ID != 1001 || rows[1].ID != 1002 {
-			t.Errorf("keys of %d = %d, %d; want 1001, 1002", i, rows[0].ID, rows[1].ID)
-		}
-		if d.Dialect != sqlxhelper.SQLite { // which compares the text that the driver makes of it
-			at = at.In(time.FixedZone("", 3600))
-		}
+	at := &tenant{}
+	again := []seat{{TenantID: rows[1].Tenant.ID, Code: "a"}, {Code: "a", Tenant: at}, {Code: "b", Tenant: at}}
+	if err := h.InsertGraph(ctx, d.DB, "seats", again); err != nil || again[0].ID != rows[1].ID || again[1].ID == again[2].ID || again[1].TenantID != at.ID || at.ID == 0 {
+		t.Errorf("InsertGraph(upsert) = %v, %+v; want the key %d of the stored seat, and two new ones in the tenant %d", err, again, rows[1].ID, at.ID)
+	}
+	d.wantCount(t, "seats s JOIN tenants t ON t.id = s.tenant_id", 4)
+	d.wantCount(t, "tenants", 3)
+}
+
+// mailbox has no unique column.
+type mailbox struct {
+	types.Model
+	Email string  `db:"email"`
+	Gone  *string `db:"gone"`
+}
+
+func (d Database) upsertOddIndex(t *testing.T) {
+	for name, on := range map[string]string{"condition": "(email) WHERE gone IS NULL", "expression": "(LOWER(email))"} {
+		t.Run(name, func(t *testing.T) {
+			d.tables(t, "CREATE TABLE mailboxes (id BIGINT PRIMARY KEY, email VARCHAR(50) NOT NULL, gone VARCHAR(20))")
+			d.exec(t, "CREATE UNIQUE INDEX mailboxes_odd ON mailboxes "+on)
+			h := sqlxhelper.New(NewCounter(0))
+			for call, n := range map[string]int{"VALUES": 2, "unnest": 20} {
+				err := h.With(sqlxhelper.OnConflictDoNothing("email")).InsertMany(ctx, d.DB, "mailboxes", make([]mailbox, n))
+				if at := (*sqlxhelper.InsertError)(nil); !errors.As(err, &at) || strings.Count(err.Error(), "sqlxhelper: ") != 1 || !strings.Contains(err.Error(), "want a unique index on exactly these columns") {
+					t.Errorf("%s: InsertMany() = %v; want an InsertError that says what a target has to be", call, err)
+				}
+			}
+			if err := h.With(sqlxhelper.OnConflictDoNothing("id")).InsertMany(ctx, d.DB, "mailboxes", make([]mailbox, 2)); !errors.Is(err, sqlxhelper.ErrDuplicateKey) {
+				t.Errorf("InsertMany(two alike, with another target) = %v; want ErrDuplicateKey", err)
+			}
+			d.wantCount(t, "mailboxes", 0)
+		})
 	}
 }
