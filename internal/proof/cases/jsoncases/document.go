@@ -89,52 +89,18 @@ const (
 		`"by_typed":{"13":14},"by_maybe":{"":{"id":15,"number":"A-2"}},"orders":[{"id":16,"number":"A-3"},null]}`
 )
 
-// refused are complete JSON values that are no ID.
-func refused() map[string]error {
-	return map[string]error{
-		`1.0`:                          types.ErrSyntax,
-		`0.0`:                          types.ErrSyntax,
-		`1.5`:                          types.ErrSyntax,
-		`1e18`:                         types.ErrSyntax,
-		`1E3`:                          types.ErrSyntax,
-		`0e0`:                          types.ErrSyntax,
-		`-0`:                           types.ErrSyntax,
-		`-1`:                           types.ErrRange,
-		`-9223372036854775808`:         types.ErrRange,
-		`9223372036854775808`:          types.ErrRange,
-		`18446744073709551616`:         types.ErrRange,
-		`18446744073709551621`:         types.ErrRange,
-		`1e400`:                        types.ErrSyntax,
-		`true`:                         types.ErrSyntax,
-		`false`:                        types.ErrSyntax,
-		`{}`:                           types.ErrSyntax,
-		`[]`:                           types.ErrSyntax,
-		`[5]`:                          types.ErrSyntax,
-		`["5"]`:                        types.ErrSyntax,
-		`{"id":"5"}`:                   types.ErrSyntax,
-		`{"Snowflake":5,"Valid":true}`: types.ErrSyntax,
-		`""`:                           types.ErrSyntax,
-		`" "`:                          types.ErrSyntax,
-		`" 5"`:                         types.ErrSyntax,
-		`"5 "`:                         types.ErrSyntax,
-		`"+5"`:                         types.ErrSyntax,
-		`"-0"`:                         types.ErrSyntax,
-		`"-1"`:                         types.ErrRange,
-		`"007"`:                        types.ErrSyntax,
-		`"1.0"`:                        types.ErrSyntax,
-		`"1e3"`:                        types.ErrSyntax,
-		`"0x10"`:                       types.ErrSyntax,
-		`"1_000"`:                      types.ErrSyntax,
-		`"null"`:                       types.ErrSyntax,
-		`"9223372036854775808"`:        types.ErrRange,
-		`"\u0031"`:                     types.ErrSyntax,
-		`"1\u0032"`:                    types.ErrSyntax,
-		`"\"5\""`:                      types.ErrSyntax,
-		`"5\n"`:                        types.ErrSyntax,
-		`"5\u0000"`:                    types.ErrSyntax,
-		`"\uff15"`:                     types.ErrSyntax,
-		`"５"`:                          types.ErrSyntax,
-	}
+// syntax are complete JSON values that are no ID.
+var syntax = []string{
+	`1.0`, `0.0`, `1.5`, `1e18`, `1E3`, `0e0`, `-0`, `1e400`, `true`,
+	`false`, `{}`, `[]`, `[5]`, `["5"]`, `{"id":"5"}`, `{"Snowflake":5,"Valid":true}`, `""`, `" "`,
+	`" 5"`, `"5 "`, `"+5"`, `"-0"`, `"007"`, `"1.0"`, `"1e3"`, `"0x10"`, `"1_000"`,
+	`"null"`, `"\u0031"`, `"1\u0032"`, `"\"5\""`, `"5\n"`, `"5\u0000"`, `"\uff15"`, `"５"`,
+}
+
+// outOfRange are numbers that no ID has.
+var outOfRange = []string{
+	`-1`, `-9223372036854775808`, `9223372036854775808`, `18446744073709551616`,
+	`18446744073709551621`, `"-1"`, `"9223372036854775808"`,
 }
 
 // ids returns telling and random IDs.

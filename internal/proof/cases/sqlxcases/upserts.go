@@ -37,8 +37,6 @@ func (d Database) saleTables(t *testing.T, unsigned string) {
 	switch d.Dialect {
 	case sqlxhelper.PostgreSQL:
 		counted, ignoringCase = "BIGSERIAL PRIMARY KEY", "ignore_case"
-		d.exec(t, "CREATE COLLATION ignore_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
-		t.Cleanup(func() { d.exec(t, "DROP COLLATION ignore_case") }) // after the tables
 	case sqlxhelper.MySQL:
 		key += unsigned
 		counted, ignoringCase = key+" AUTO_INCREMENT PRIMARY KEY", "utf8mb4_general_ci"
@@ -46,6 +44,14 @@ func (d Database) saleTables(t *testing.T, unsigned string) {
 	d.tables(t,
 		"CREATE TABLE sales (id "+counted+", number VARCHAR(20) COLLATE "+ignoringCase+" UNIQUE, code VARCHAR(20) UNIQUE, status VARCHAR(20) NOT NULL)",
 		"CREATE TABLE sale_lines (id BIGINT PRIMARY KEY, sale_id "+key+" NOT NULL, sku VARCHAR(20) NOT NULL UNIQUE, FOREIGN KEY (sale_id) REFERENCES sales (id))")
+}
+
+func (d Database) withCollation(t *testing.T) {
+	t.Helper()
+	if d.Dialect == sqlxhelper.PostgreSQL {
+		d.exec(t, "CREATE COLLATION ignore_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+		t.Cleanup(func() { d.exec(t, "DROP COLLATION ignore_case") })
+	}
 }
 
 // A ledger is what the table of sales has to have.
@@ -60,6 +66,7 @@ type ledger[K ~int64 | ~uint64] struct {
 // upserts makes random upserts, of sales and of graphs, through handles of every kind. Each gives
 // the rows the keys of the stored ones, and stores what it has to, or nothing.
 func (d Database) upserts(t *testing.T) {
+	d.withCollation(t)
 	t.Run("Snowflake", upsertsWith[types.Snowflake](d, ""))
 	t.Run("ID", upsertsWith[types.ID[row]](d, ""))
 	t.Run("int64", upsertsWith[int64](d, ""))
@@ -241,6 +248,7 @@ func (l *ledger[K]) upsert(t *testing.T, d Database, db sqlxhelper.DB, about str
 
 // The transaction has looked at the table before another one stored the row.
 func (d Database) upsertAfterSnapshot(t *testing.T) {
+	d.withCollation(t)
 	for name, option := range map[string]sqlxhelper.Option{"stored": sqlxhelper.OnConflictDoNothing("number"), "sent": sqlxhelper.OnConflictUpdate("status")} {
 		t.Run(name, func(t *testing.T) {
 			d.saleTables(t, "")
