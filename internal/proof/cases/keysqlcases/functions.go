@@ -3,6 +3,7 @@ package keysqlcases
 import (
 	"database/sql"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
-	"github.com/snowkey/snowkey/types"
 )
 
 // RunFunctions runs the cases of the functions and of the view that keysql installs. The database
@@ -33,7 +33,7 @@ func RunFunctions(t *testing.T, db *sql.DB, d keysql.Dialect) {
 		if c.layout.ShardBits > 0 {
 			parts[4] = "id_shard"
 		}
-		c.parts(t, view+" WHERE made IS NOT NULL", parts...)
+		c.compare(t, view+" WHERE made IS NOT NULL", c.parts(parts))
 		if d == keysql.SQLite {
 			return
 		}
@@ -44,20 +44,17 @@ func RunFunctions(t *testing.T, db *sql.DB, d keysql.Dialect) {
 				parts[i] += "(id)"
 			}
 		}
-		c.parts(t, x.table, parts...)
-		c.ends(t, x.table, "id_min(made)", "id_max(made)")
-		null := "SELECT id_time(NULL), id_worker(NULL), id_sequence(NULL), id_min(NULL), id_max(NULL)"
-		var got [5]sql.NullString
-		if c.row(t, null, &got[0], &got[1], &got[2], &got[3], &got[4]); got != [5]sql.NullString{} {
-			t.Errorf("%s = %v; want NULLs", null, got)
+		c.compare(t, x.table, c.parts(parts), c.ends("id_min(made)", "id_max(made)"))
+		want := [][]string{{null, null, null, null, null}}
+		if got := c.values(t, "SELECT id_time(NULL), id_worker(NULL), id_sequence(NULL), id_min(NULL), id_max(NULL)"); !reflect.DeepEqual(got, want) {
+			t.Errorf("functions of NULL = %v; want NULLs", got)
 		}
 		if d != keysql.PostgreSQL {
 			return
 		}
-		var first, last types.Snowflake
-		c.row(t, "SELECT id_min('-infinity'), id_max('infinity')", &first, &last)
-		if first != 0 || last != c.layout.Max(c.layout.Exhausted()) {
-			t.Errorf("id_min(-infinity), id_max(infinity) = %d, %d; want the ends of the layout", first, last)
+		want = [][]string{{"0", c.layout.Max(c.layout.Exhausted()).String()}}
+		if got := c.values(t, "SELECT id_min('-infinity'), id_max('infinity')"); !reflect.DeepEqual(got, want) {
+			t.Errorf("id_min(-infinity), id_max(infinity) = %v; want the ends of the layout, %v", got, want)
 		}
 	})
 }
@@ -126,15 +123,9 @@ func RunPlans(t *testing.T, db *sql.DB, d keysql.Dialect, rows int) {
 		c.exec(t, statement)
 	}
 	defer c.exec(t, "DROP VIEW orders_read")
-	statement, n := CallingFunctions(d), 0
-	c.query(t, strings.TrimSuffix(statement, ";\n"), func(row *sql.Rows) error {
-		n++
-		var at, number sql.NullString
-		var worker int
-		return row.Scan(&at, &worker, &number)
-	})
-	if want := 24 * 60; rows == 1_000_000 && n != want {
-		t.Errorf("%s = %d rows; want %d", statement, n, want)
+	statement := CallingFunctions(d)
+	if n := len(c.values(t, strings.TrimSuffix(statement, ";\n"))); rows == 1_000_000 && n != 24*60 {
+		t.Errorf("%s = %d rows; want %d", statement, n, 24*60)
 	}
 	now, day, indexed := "now()", "now() + interval '1 day'", "Index Cond: ("
 	if d == keysql.MySQL {

@@ -1,9 +1,10 @@
 package keysqlcases
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,15 +12,20 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
-	"github.com/snowkey/snowkey/types"
 )
 
-// Statements returns SQL that reads orders by their keys. docs/reading.md shows that of databases.
-func Statements(d keysql.Dialect) string {
+// ofThePage returns the column of the page's statements.
+func ofThePage(d keysql.Dialect) keysql.Column {
 	c, err := keysql.New(d, core.Default(), "id")
 	if err != nil {
 		panic(err) // the page has the dialects that there are
 	}
+	return c
+}
+
+// Statements returns SQL that reads orders by their keys. docs/reading.md shows that of databases.
+func Statements(d keysql.Dialect) string {
+	c := ofThePage(d)
 	monday, tuesday := "'2026-05-04'", "'2026-05-05'"
 	switch d {
 	case keysql.PostgreSQL:
@@ -42,10 +48,7 @@ WHERE %s;
 
 // JSON returns the SQL with which docs/reading.md makes JSON.
 func JSON(d keysql.Dialect) string {
-	c, err := keysql.New(d, core.Default(), "id")
-	if err != nil {
-		panic(err) // the page has the dialects that there are
-	}
+	c := ofThePage(d)
 	switch d {
 	case keysql.PostgreSQL:
 		return fmt.Sprintf(`SELECT json_build_object('id', %[1]s, 'number', number) FROM orders;
@@ -62,10 +65,7 @@ SELECT row_to_json(o) FROM orders_json AS o;
 
 // CSV returns the SQL with which docs/reading.md writes a file for a spreadsheet.
 func CSV(d keysql.Dialect) string {
-	c, err := keysql.New(d, core.Default(), "id")
-	if err != nil {
-		panic(err) // the page has the dialects that there are
-	}
+	c := ofThePage(d)
 	if d == keysql.PostgreSQL {
 		return fmt.Sprintf("COPY (SELECT '=\"' || %s || '\"' AS id, number FROM orders) TO STDOUT (FORMAT csv, HEADER);\n", c.Text())
 	}
@@ -86,37 +86,25 @@ func pageAnswers(t *testing.T, x Database) {
 	c.exec(t, "CREATE TEMPORARY TABLE orders (id "+x.key+", number VARCHAR(20))")
 	defer c.exec(t, "DROP TABLE orders")
 	monday := time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
-	last := monday.AddDate(0, 0, 1).Add(-time.Millisecond)
-	for number, at := range map[string]time.Time{"Sunday": monday.Add(-1), "Monday": last, "Tuesday": monday.AddDate(0, 0, 1)} {
+	keys := map[string]string{} // by number
+	for number, at := range map[string]time.Time{"Sunday": monday.Add(-1), "Monday": monday.AddDate(0, 0, 1).Add(-time.Millisecond), "Tuesday": monday.AddDate(0, 0, 1)} {
 		id, err := c.layout.Compose(core.Parts{Time: at, Worker: 700, Sequence: 4000})
 		if err != nil {
 			t.Fatal(err)
 		}
+		keys[number] = id.String()
 		c.exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, '%s')", id, number))
 	}
 	statements := strings.Split(Statements(x.Dialect), ";\n")
-
-	var rows []string
-	c.query(t, statements[0], func(row *sql.Rows) error {
-		var id, worker, sequence int64
-		var number, made string
-		err := row.Scan(&id, &number, &made, &worker, &sequence)
-		rows = append(rows, fmt.Sprint(number, " ", worker, " ", sequence))
-		return err
-	})
-	if got := strings.Join(rows, ", "); got != "Sunday 700 4000, Monday 700 4000, Tuesday 700 4000" {
-		t.Errorf("%s\n= %s; want the three orders of worker 700", statements[0], got)
+	var got []string
+	for _, row := range c.values(t, statements[0]) {
+		got = append(got, fmt.Sprint(row[1], " ", row[3], " ", row[4]))
 	}
-	rows = nil
-	c.query(t, statements[1], func(row *sql.Rows) error {
-		var id types.Snowflake
-		var number string
-		err := row.Scan(&id, &number)
-		rows = append(rows, fmt.Sprint(number, " ", c.layout.Parts(id).Time.Equal(last)))
-		return err
-	})
-	if got := strings.Join(rows, ", "); got != "Monday true" {
-		t.Errorf("%s\n= %s; want the order of Monday", statements[1], got)
+	if want := []string{"Sunday 700 4000", "Monday 700 4000", "Tuesday 700 4000"}; !slices.Equal(got, want) {
+		t.Errorf("%s\n= %q; want %q", statements[0], got, want)
+	}
+	if got, want := c.values(t, statements[1]), [][]string{{keys["Monday"], "Monday"}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%s\n= %q; want %q", statements[1], got, want)
 	}
 	if !x.Dialect.Valid() {
 		return // the page has no more for warehouses
@@ -125,62 +113,21 @@ func pageAnswers(t *testing.T, x Database) {
 		if strings.Contains(statement, "CREATE VIEW") {
 			c.exec(t, statement)
 			defer c.exec(t, "DROP VIEW orders_json")
-		} else if statement != "" {
-			c.objects(t, statement)
+			continue
 		}
-	}
-}
-
-// objects reads the three orders from their JSON.
-func (c *check) objects(t *testing.T, statement string) {
-	t.Helper()
-	var got []string
-	c.query(t, statement, func(row *sql.Rows) error {
-		var text string
-		var order struct {
-			ID     types.Snowflake
-			Number string
+		if statement == "" {
+			continue
 		}
-		if err := row.Scan(&text); err != nil {
-			return err
+		found := map[string]string{}
+		for _, row := range c.values(t, statement) {
+			var order struct{ ID, Number string }
+			if err := json.Unmarshal([]byte(row[0]), &order); err != nil {
+				t.Errorf("%s = %s, which is %v", statement, row[0], err)
+			}
+			found[order.Number] = order.ID
 		}
-		err := json.Unmarshal([]byte(text), &order)
-		got = append(got, fmt.Sprint(order.Number, " ", c.layout.Parts(order.ID).Sequence))
-		return err
-	})
-	slices.Sort(got)
-	if want := []string{"Monday 4000", "Sunday 4000", "Tuesday 4000"}; !slices.Equal(got, want) {
-		t.Errorf("%s = %q; want %q", statement, got, want)
-	}
-}
-
-// row runs a query that returns one row.
-func (c *check) row(t *testing.T, text string, dest ...any) {
-	t.Helper()
-	n := 0
-	c.query(t, text, func(row *sql.Rows) error {
-		n++
-		return row.Scan(dest...)
-	})
-	if n != 1 {
-		t.Fatalf("Query(%s) = %d rows; want 1", text, n)
-	}
-}
-
-// query runs a query and hands its rows to scan.
-func (c *check) query(t *testing.T, text string, scan func(*sql.Rows) error) {
-	t.Helper()
-	rows, err := c.conn.QueryContext(t.Context(), c.spoken(text))
-	if err != nil {
-		t.Fatalf("Query(%s) = %v", text, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			t.Fatalf("Scan(%s) = %v", text, err)
+		if !maps.Equal(found, keys) {
+			t.Errorf("%s = %v; want %v", statement, found, keys)
 		}
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatalf("Query(%s) = %v", text, err)
 	}
 }
