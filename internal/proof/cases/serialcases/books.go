@@ -35,6 +35,7 @@ type books struct {
 	texts        []string
 	table        string
 	began, now   time.Time
+	pace         int // in hours, from one step to the next at most
 }
 
 // books makes random calls, in transactions some of which are rolled back, whole or up to a
@@ -42,7 +43,7 @@ type books struct {
 func (b *bench) books(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
-	hours := map[serial.Period]int{serial.Never: 24, serial.Yearly: 400, serial.Monthly: 100, serial.Daily: 8}
+	pace := map[serial.Period]int{serial.Never: 24, serial.Yearly: 400, serial.Monthly: 100, serial.Daily: 8}
 	for i, s := range []serial.Series{
 		{Digits: 2},
 		{Digits: 1, First: 5},
@@ -54,11 +55,11 @@ func (b *bench) books(t *testing.T) {
 		s.Name = fmt.Sprint("books-", i)
 		k := &books{
 			bench: b.fresh(t), Rand: rand.New(rand.NewPCG(7, uint64(i))), Series: b.define(t, s), periods: map[string]period{},
-			table: b.invoices(t), began: time.Now(), now: noon,
+			table: b.invoices(t), began: time.Now(), now: noon, pace: pace[s.Period],
 		}
 		k.first, k.limit = k.Bounds()
 		for step := range 80 {
-			if k.now = k.now.Add(time.Duration(k.IntN(hours[s.Period])) * time.Hour); step%20 == 0 { // another process goes on
+			if k.now = k.now.Add(time.Duration(k.IntN(k.pace)) * time.Hour); step%20 == 0 { // another process goes on
 				k.bench = b.fresh(t)
 				must(t, errors.Join(k.store.CreateTables(t.Context()), k.store.Define(t.Context(), k.Series)))
 			}
@@ -83,11 +84,12 @@ func (b *bench) books(t *testing.T) {
 	}
 }
 
-// at returns a moment of now, or before it, and its period.
-func (k *books) at(t *testing.T) (time.Time, string) {
-	at := k.now
-	if k.IntN(3) == 0 {
-		at = at.Add(-time.Duration(k.IntN(1000)) * time.Hour)
+// at returns a moment of now, or some paces before or ahead of it, and its period.
+func (k *books) at(t *testing.T, ahead int) (time.Time, string) {
+	t.Helper()
+	at := k.now.Add(time.Duration(k.IntN(ahead*k.pace+1)) * time.Hour)
+	if ahead == 0 && k.IntN(3) == 0 {
+		at = at.Add(-time.Duration(k.IntN(3*k.pace)) * time.Hour)
 	}
 	name, err := k.PeriodOf(at)
 	must(t, err)
@@ -108,11 +110,15 @@ func (k *books) day(at time.Time) string {
 
 func (k *books) step(t *testing.T) {
 	t.Helper()
-	at, name := k.at(t)
+	call, ahead := k.IntN(8), 0
+	if call == 1 {
+		ahead = k.IntN(2) * 10 // the program that has numbered before may have come to the next period
+	}
+	at, name := k.at(t, ahead)
 	p := k.periods[name]
 	reason := []string{"vergessen: Müller & Söhne 日本 🧾", strings.Repeat("ü", 255)}[k.IntN(2)]
 	last := min(max(0, p.last+k.Int64N(5)-2), k.limit)
-	switch k.IntN(8) {
+	switch call {
 	default:
 		k.transaction(t)
 		return
@@ -220,7 +226,7 @@ func (k *books) transaction(t *testing.T) {
 		if undo {
 			say("SAVEPOINT here")
 		}
-		at, name := k.at(t)
+		at, name := k.at(t, 0)
 		p := k.periods[name]
 		n, err := k.store.NextIn(t.Context(), tx, k.Series, at)
 		if is, text := k.refuses(at, p); k.wants(t, "NextIn", err, is, text) {

@@ -96,66 +96,78 @@ func (b *bench) firstTwo(t *testing.T) {
 	}
 }
 
-// manyWriters takes numbers in 64 goroutines, of which one in four leaves the errors of serialization
-// to sqlxhelper. Some commit, and the others do not.
+// manyWriters takes numbers in 64 goroutines. Some of them commit, and the others do not.
 func (b *bench) manyWriters(t *testing.T) {
 	for _, level := range b.Levels {
 		s := b.define(t, serial.Series{Name: fmt.Sprintf("writers-%d", level), Period: serial.Yearly, Digits: 6})
-		table := b.invoices(t)
-		var stored atomic.Int64
-		var wg sync.WaitGroup
-		for g := range 64 {
-			wg.Go(func() {
-				random := rand.New(rand.NewPCG(uint64(level), uint64(g)))
-				for range 5 {
-					commits := random.IntN(3) > 0
-					end := func(tx *sql.Tx) error {
-						if random.IntN(2) == 0 { // other work
-							time.Sleep(time.Duration(random.IntN(2)) * time.Millisecond)
-						}
-						if !commits {
-							return tx.Rollback()
-						}
-						return tx.Commit()
+		b.wantAll(t, 64, func(table string, random *rand.Rand) (stored int, err error) {
+			for range 5 {
+				commits, works := random.IntN(3) > 0, random.IntN(2)
+				_, err = b.invoice(t.Context(), s, level, table, noon, func(tx *sql.Tx) error {
+					if !commits {
+						return tx.Rollback()
 					}
-					var err error
-					if g%4 == 0 {
-						commits = true
-						err = b.inTx(t, s, level, table)
-					} else {
-						_, err = b.invoice(t.Context(), s, level, table, noon, end, b.refused(t, level))
-					}
-					if err != nil {
-						t.Errorf("%v: %v", level, err)
-						return
-					}
-					if commits {
-						stored.Add(1)
-					}
+					time.Sleep(time.Duration(works) * time.Millisecond) // other work, then the end
+					stored++
+					return tx.Commit()
+				}, b.refused(t, level))
+				if err != nil {
+					return stored, fmt.Errorf("%v: %w", level, err)
 				}
-			})
-		}
-		wg.Wait()
-		for i, got := range Numbers(t, b.db, table) {
-			if got != int64(i+1) {
-				t.Fatalf("%v: numbers[%d] = %d; want %d, of %d without a gap", level, i, got, i+1, stored.Load())
 			}
-			stored.Add(-1)
-		}
-		if n := stored.Load(); n != 0 {
-			t.Errorf("%v: %d numbers are not there; want all", level, n)
-		}
+			return stored, nil
+		})
 	}
 }
 
-func (b *bench) inTx(t *testing.T, s serial.Series, level sql.IsolationLevel, table string) error {
-	return sqlxhelper.InTx(t.Context(), sqlx.NewDb(b.db, b.Driver), &sql.TxOptions{Isolation: level}, func(tx *sqlx.Tx) error {
-		n, err := b.store.NextIn(t.Context(), tx, s, noon)
-		if err != nil {
-			return err
+// inTx leaves the errors of serialization to sqlxhelper.
+func (b *bench) inTx(t *testing.T) {
+	for _, level := range b.Levels {
+		s := b.define(t, serial.Series{Name: fmt.Sprintf("intx-%d", level), Digits: 6})
+		b.wantAll(t, 4, func(table string, _ *rand.Rand) (int, error) {
+			for range 10 {
+				err := sqlxhelper.InTx(t.Context(), sqlx.NewDb(b.db, b.Driver), &sql.TxOptions{Isolation: level}, func(tx *sqlx.Tx) error {
+					n, err := b.store.NextIn(t.Context(), tx, s, noon)
+					if err != nil {
+						return err
+					}
+					return b.insert(t.Context(), tx, table, n)
+				})
+				if err != nil {
+					return 0, fmt.Errorf("%v: InTx = %w", level, err)
+				}
+			}
+			return 10, nil
+		})
+	}
+}
+
+// wantAll runs writers of a table at once, and fails the test unless its numbers are as many as
+// they say that they have stored, from 1 on.
+func (b *bench) wantAll(t *testing.T, writers int, write func(table string, random *rand.Rand) (stored int, err error)) {
+	t.Helper()
+	table := b.invoices(t)
+	var want atomic.Int64
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			stored, err := write(table, rand.New(rand.NewPCG(8, uint64(w))))
+			if err != nil {
+				t.Error(err)
+			}
+			want.Add(int64(stored))
+		})
+	}
+	wg.Wait()
+	all := Numbers(t, b.db, table)
+	for i, got := range all {
+		if got != int64(i+1) {
+			t.Fatalf("numbers[%d] = %d; want %d, of %d without a gap", i, got, i+1, want.Load())
 		}
-		return b.insert(t.Context(), tx, table, n)
-	})
+	}
+	if int64(len(all)) != want.Load() {
+		t.Fatalf("%d numbers; want %d", len(all), want.Load())
+	}
 }
 
 // closed has a transaction that holds a number, and one that comes later.
