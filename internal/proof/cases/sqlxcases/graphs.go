@@ -168,11 +168,12 @@ func (d Database) graphs(t *testing.T) {
 		}
 	}
 	boss := int64(-5)
-	pair := []worker{{BossID: &boss}, {ID: boss}} // the second has to be sent first
-	if err := h.InsertMany(ctx, d.DB, "workers", pair); err != nil {
+	many := make([]worker, 400)
+	many[0].BossID, many[399].ID = &boss, boss // the last has to be sent first
+	if err := h.InsertMany(ctx, d.DB, "workers", many); err != nil {
 		t.Errorf("InsertMany(a worker below one with the key -5) = %v; want nil", err)
 	}
-	stored.workers = append(stored.workers, pair...)
+	stored.workers = append(stored.workers, many...)
 	wantSame(t, d, "firms", stored.firms)
 	wantSame(t, d, "teams", stored.teams)
 	wantSame(t, d, "workers", stored.workers)

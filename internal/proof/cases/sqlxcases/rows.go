@@ -21,12 +21,10 @@ func Run(t *testing.T, d Database) {
 	d.run(t, "CallsOnAPoolMayOverlap", d.concurrent)
 	d.run(t, "UpsertFindsRowsByWhatTheColumnHasMadeOfTheirValues", d.upsertConverted)
 	d.run(t, "UpsertGoesByAllColumnsOfTheTargetAndComesAfterWhatItsRowsBelongTo", d.upsertOfTenants)
-	d.run(t, "ChildrenOfAnUpsertAreOnTheShardOfTheStoredParent", d.shardedUpsert)
-	d.run(t, "UpsertRefusesChildrenOnAnotherShardThanTheStoredParent", d.shardedUpsertRefused)
+	d.run(t, "UpsertRefusesChildrenOnAnotherShardThanTheStoredParent", d.shardedUpsert)
 	d.run(t, "ColumnsThatAreLeftOutAreReadBack", d.omitAndReturn)
 	d.run(t, "ReturningReadsTheStoredRowOfAnUpsert", d.returnUpserted)
 	d.run(t, "NullForAPlainFieldUndoesTheCall", d.returnNull)
-	d.run(t, "RowsOfASequenceAreStoredAsTheyWereYielded", d.reusedMemory)
 	d.run(t, "SequenceOfRowsOfItsTransactionHasAHint", d.sequenceOfItsTransaction)
 	d.run(t, "ConnectionInsideOfATransactionIsRefused", d.connectionInTransaction)
 	if d.Dialect != sqlxhelper.SQLite { // which has one writer at a time, and whose savepoint begins a transaction

@@ -1,17 +1,12 @@
 package sqlxcases
 
 import (
-	"database/sql"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"iter"
 	"strings"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/snowkey/snowkey/sqlxhelper"
-	"github.com/snowkey/snowkey/types"
 )
 
 // A raw BEGIN is no transaction to database/sql. What it has done must neither be
@@ -55,76 +50,6 @@ func (d Database) connectionInTransaction(t *testing.T) {
 		}
 		d.exec(t, "DELETE FROM many_rows")
 	}
-}
-
-// A lent row has its bytes in memory that the sequence uses for the next row.
-type lent struct {
-	types.Model
-	N    int             `db:"n"`
-	Data []byte          `db:"data"`
-	Doc  json.RawMessage `db:"doc"`
-}
-
-const lentTable = "CREATE TABLE lent (id BIGINT PRIMARY KEY, n BIGINT NOT NULL, data bytes, doc document)"
-
-// lending yields n rows from one piece of memory, which it writes over as soon as yield returns.
-func lending(n int) iter.Seq2[lent, error] {
-	return func(yield func(lent, error) bool) {
-		l := lent{Data: make([]byte, 8), Doc: []byte(`{"n": 00000000}`)}
-		for i := range n {
-			l.N = i
-			copy(l.Data, fmt.Sprintf("row%05d", i))
-			copy(l.Doc[6:], fmt.Sprintf("1%07d", i))
-			if !yield(l, nil) {
-				return
-			}
-			copy(l.Data, "spoiled!")
-			copy(l.Doc[6:], "20000000")
-		}
-	}
-}
-
-func (d Database) reusedMemory(t *testing.T) { d.ReusedMemory(t) }
-
-// ReusedMemory tests that the bytes of a sequence are stored as they were when they were yielded.
-// Together with the columns the numbers of rows lead to every form of sending.
-func (d Database) ReusedMemory(t *testing.T, options ...sqlxhelper.Option) {
-	t.Helper()
-	d.tables(t, lentTable)
-	h := sqlxhelper.New(NewCounter(0), options...)
-	for _, n := range []int{1, 7, 40, 5001} {
-		for _, omit := range [][]string{nil, {"doc"}} { // which PostgreSQL gets by VALUES alone
-			h := h.With(sqlxhelper.Omit(omit...))
-			inserted, err := sqlxhelper.InsertSeq(ctx, h, d.DB, "lent", lending(n))
-			if inserted != int64(n) || err != nil {
-				t.Fatalf("InsertSeq(%d structs without %v) = %d, %v", n, omit, inserted, err)
-			}
-			d.wantLent(t, n, omit == nil)
-		}
-	}
-}
-
-// wantLent fails the test unless n rows are stored as they were yielded, and deletes them.
-func (d Database) wantLent(t *testing.T, n int, whole bool) {
-	t.Helper()
-	var stored []struct {
-		N    int
-		Data []byte
-		Doc  sql.NullString
-	}
-	if err := d.DB.Select(&stored, "SELECT n, data, doc FROM lent ORDER BY n"); err != nil {
-		t.Fatal(err)
-	}
-	if len(stored) != n {
-		t.Fatalf("%d rows are stored; want %d", len(stored), n)
-	}
-	for i, s := range stored {
-		text, doc := fmt.Sprintf("row%05d", i), fmt.Sprintf(`{"n": 1%07d}`, i)
-		if s.N != i || string(s.Data) != text || whole && s.Doc.String != doc {
-			t.Fatalf("row %d of %d is stored as %+v; want %s", i, n, s, text)
-		}
-	}
-	d.exec(t, "DELETE FROM lent")
 }
 
 // The rows come from a query of the transaction that they go to. That works on SQLite

@@ -710,7 +710,3 @@ func TestSettingsOfASessionMeanTheSameOnAllWays(t *testing.T) {
 		}
 	}
 }
-
-func TestRowsOfASequenceAreStoredAsTheyWereYieldedByAllWaysToPostgres(t *testing.T) {
-	sqlxPostgres(t, "pgx").ReusedMemory(t, sqlxhelper.WithCopy(pgxcopy.Copier{}, 20))
-}
