@@ -1,5 +1,3 @@
-// Package feedcases tests package feed on a real database. feed runs the tests on SQLite, package
-// servers on PostgreSQL, MariaDB and MySQL.
 package feedcases
 
 import (
