@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -154,52 +153,4 @@ func TestWhatCannotBeFollowedIsRefused(t *testing.T) {
 			t.Errorf("read(%s) = %v; want errProtocol", name, err)
 		}
 	}
-}
-
-// FuzzMessages checks that what a proxy passes on is what it has received: the messages
-// are the stream, cut into pieces, however it arrives.
-func FuzzMessages(f *testing.F) {
-	f.Add(true, true, slices.Concat(pg(0, pgStart), pg('P', "s\x00SELECT 1\x00\x00\x00"), pg('B', "\x00s\x00"), pg('D', "P\x00"), pg('E', "\x00"), pg('S', "")))
-	f.Add(true, false, slices.Concat(pg('R', "\x00\x00\x00\x00"), pg('C', "COMMIT\x00"), pg('E', "C40001\x00\x00"), pg('Z', "I")))
-	f.Add(false, true, slices.Concat(my(1, myStart), my(0, "\x03COMMIT"), my(0, "\x17\x01\x00\x00\x00")))
-	f.Add(false, false, slices.Concat(my(0, "\x0a"), my(2, "\x00"), my(1, prepOK), my(1, "\xff\xbd\x04"), my(2, "")))
-	f.Fuzz(func(t *testing.T, postgres, client bool, stream []byte) {
-		protocol, from := MySQL, Server
-		if postgres {
-			protocol = PostgreSQL
-		}
-		if client {
-			from = Client
-		}
-		var first []string
-		for i, r := range []io.Reader{bytes.NewReader(stream), iotest.OneByteReader(bytes.NewReader(stream))} {
-			p, buffered := protocol.open(), bufio.NewReader(r)
-			var passed []byte
-			var names []string
-			for {
-				m, raw, err := p.read(from, buffered)
-				if err != nil {
-					if !errors.Is(err, errProtocol) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-						t.Fatalf("read() = %v; want errProtocol or the end", err)
-					}
-					if errors.Is(err, io.EOF) && len(passed) != len(stream) {
-						t.Fatalf("read() = io.EOF after %d bytes of %d; want io.ErrUnexpectedEOF in a message", len(passed), len(stream))
-					}
-					break
-				}
-				if m.Name == "" || m.From != from || len(raw) == 0 {
-					t.Fatalf("read() = %+v of %d bytes; want a name", m, len(raw))
-				}
-				passed, names = append(passed, raw...), append(names, m.String())
-			}
-			if !bytes.HasPrefix(stream, passed) {
-				t.Fatalf("passed on %q; want the beginning of %q", passed, stream)
-			}
-			if i == 0 {
-				first = names
-			} else if !slices.Equal(names, first) {
-				t.Fatalf("messages byte by byte = %q; want %q", names, first)
-			}
-		}
-	})
 }

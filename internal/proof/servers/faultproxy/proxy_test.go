@@ -179,37 +179,47 @@ func release(t *testing.T, p *Proxy) {
 	}
 }
 
-func TestRequestThatIsCutBeforeDoesNotArrive(t *testing.T) {
-	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: CutBefore})
-	u.wantHears("end")
-	release(t, proxy)
-	server.until(t, 0, "one")
-}
-
-func TestRequestThatIsCutAfterArrivesAndIsNotAnswered(t *testing.T) {
-	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: CutAfter})
-	u.wantHears("end")
-	release(t, proxy)
-	server.until(t, 0, "one", "commit")
-}
-
-func TestLateRequestArrivesAfterItsClientHasGone(t *testing.T) {
-	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: Late})
-	u.ask("with it")
-	u.wantHears("end")
-	u.conn.Close()
-	server.until(t, 1, "one")
-	release(t, proxy)
-	server.until(t, 0, "one", "commit", "with it")
-}
-
-func TestDelayedRequestArrivesThoughItsClientHasGone(t *testing.T) {
-	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: Delay})
-	u.wantHears("nothing")
-	u.conn.Close()
-	server.until(t, 1, "one")
-	release(t, proxy)
-	server.until(t, 0, "one", "commit")
+// Each fault hits the question "commit", or its answer. Then the client asks "two", and goes.
+func TestAFaultDoesWhatItsNameSays(t *testing.T) {
+	const heard, end, nothing = "CommandComplete commit", "end", "nothing"
+	for _, test := range []struct {
+		name   string
+		side   Side
+		do     Action
+		hears  []string
+		before []string // what the server was asked when the client has gone
+		after  []string // and after Release
+	}{
+		{"a request that is cut before does not arrive", Client, CutBefore, []string{end}, nil, []string{"one"}},
+		{"a request that is cut after arrives and is not answered", Client, CutAfter, []string{end}, nil, []string{"one", "commit"}},
+		{"a late request arrives after its client has gone, with all that was sent", Client, Late, []string{end}, []string{"one"}, []string{"one", "commit", "two"}},
+		{"a delayed request arrives though its client has gone", Client, Delay, []string{nothing}, []string{"one"}, []string{"one", "commit", "two"}},
+		{"neither a swallowed request nor the end of its client arrives", Client, Swallow, []string{nothing}, []string{"one"}, []string{"one"}},
+		{"an answer that is cut before is not heard", Server, CutBefore, []string{end}, nil, []string{"one", "commit"}},
+		{"a late answer is not heard", Server, Late, []string{end}, nil, []string{"one", "commit"}},
+		{"an answer that is cut after is the last", Server, CutAfter, []string{heard, end}, nil, []string{"one", "commit"}},
+		{"a swallowed answer is not heard, and requests still arrive", Server, Swallow, []string{nothing}, nil, []string{"one", "commit", "two"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server, proxy, u := arm(t, Fault{On: Saying(test.side, "COMMIT"), Do: test.do})
+			cuts := slices.Contains(test.hears, end)
+			if !cuts || test.do == Late && test.side == Client {
+				u.ask("two")
+			}
+			u.wantHears(test.hears...)
+			if test.side == Client {
+				u.conn.Close()
+			} else if cuts {
+				_, _ = u.conn.Write(pg('Q', "more\x00")) // reaches nobody
+			}
+			if test.before != nil {
+				time.Sleep(50 * time.Millisecond) // for what should not arrive
+				server.until(t, 1, test.before...)
+			}
+			release(t, proxy)
+			server.until(t, 0, test.after...)
+		})
+	}
 }
 
 func TestRequestIsDelayedForATime(t *testing.T) {
@@ -225,44 +235,6 @@ func TestRequestIsDelayedForATime(t *testing.T) {
 		}
 		u.wantHears("ReadyForQuery I", "CommandComplete two", "ReadyForQuery I")
 	}
-}
-
-func TestSwallowedRequestDoesNotArriveAndNorDoesTheEndOfItsClient(t *testing.T) {
-	server, proxy, u := arm(t, Fault{On: Saying(Client, "COMMIT"), Do: Swallow})
-	u.ask("two")
-	u.wantHears("nothing")
-	u.conn.Close()
-	time.Sleep(50 * time.Millisecond) // for what should not arrive
-	server.until(t, 1, "one")
-	release(t, proxy)
-	server.until(t, 0, "one")
-}
-
-func TestAnswerThatIsCutBeforeIsNotHeard(t *testing.T) {
-	for _, action := range []Action{CutBefore, Late} {
-		server, proxy, u := arm(t, Fault{On: Saying(Server, "commit"), Do: action})
-		u.wantHears("end")
-		release(t, proxy)
-		server.until(t, 0, "one", "commit")
-	}
-}
-
-func TestAnswerThatIsCutAfterIsTheLast(t *testing.T) {
-	server, proxy, u := arm(t, Fault{On: Saying(Server, "commit"), Do: CutAfter})
-	u.wantHears("CommandComplete commit", "end")
-	_, _ = u.conn.Write(pg('Q', "two\x00"))
-	release(t, proxy)
-	server.until(t, 0, "one", "commit")
-}
-
-func TestSwallowedAnswerIsNotHeardAndRequestsStillArrive(t *testing.T) {
-	server, proxy, u := arm(t, Fault{On: Saying(Server, "commit"), Do: Swallow})
-	u.ask("two")
-	u.wantHears("nothing")
-	server.until(t, 1, "one", "commit", "two")
-	release(t, proxy)
-	u.wantHears("end")
-	server.until(t, 0, "one", "commit", "two")
 }
 
 func TestTheClientDoesNotHearThatAServerEndsWhichIsSwallowed(t *testing.T) {
@@ -354,17 +326,6 @@ func TestRequestsToCancelAreDropped(t *testing.T) {
 	}
 }
 
-func TestARoundTripIsTheFirstAnswerAfterARequest(t *testing.T) {
-	_, proxy, u := arm(t, Fault{On: Nth(3, func(Message) bool { return true }), Do: Delay, For: time.Nanosecond})
-	u.wantHears("CommandComplete commit", "ReadyForQuery I")
-	other := connect(t, proxy)
-	other.ask("two")
-	other.wantHears("CommandComplete two", "ReadyForQuery I")
-	if got := Trips(proxy.Messages()); got != 2 {
-		t.Errorf("Trips(%v) = %d; want 2", proxy.Messages(), got)
-	}
-}
-
 func TestOtherProtocolsPassInPieces(t *testing.T) {
 	server := startPeer(t)
 	proxy := Start(t, Pieces, server.listener.Addr().String())
@@ -379,7 +340,7 @@ func TestOtherProtocolsPassInPieces(t *testing.T) {
 	server.until(t, 0, "one", "commit")
 }
 
-func TestMessagesAreCountedSinceTheFaultWasArmed(t *testing.T) {
+func TestMessagesAndRoundTripsAreCountedSinceTheFaultWasArmed(t *testing.T) {
 	_, proxy, u := arm(t, Fault{On: Nth(3, func(Message) bool { return true }), Do: Delay, For: time.Nanosecond})
 	u.wantHears("CommandComplete commit", "ReadyForQuery I")
 	var got []string
@@ -389,6 +350,12 @@ func TestMessagesAreCountedSinceTheFaultWasArmed(t *testing.T) {
 	want := []string{`client Query "commit"`, `server CommandComplete "commit"`, `server ReadyForQuery "I"`}
 	if !slices.Equal(got, want) {
 		t.Errorf("Messages() = %q; want %q", got, want)
+	}
+	other := connect(t, proxy)
+	other.ask("two")
+	other.wantHears("CommandComplete two", "ReadyForQuery I")
+	if got := Trips(proxy.Messages()); got != 2 {
+		t.Errorf("Trips(%v) = %d; want 2", proxy.Messages(), got)
 	}
 	proxy.Arm(Fault{})
 	if got := proxy.Messages(); len(got) > 0 {

@@ -1,11 +1,16 @@
 package servertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/url"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -38,7 +43,7 @@ func MariaDB(t testing.TB) string {
 func MySQL(t testing.TB) string {
 	t.Helper()
 	if os.Getenv(mySQL.variable) == "" {
-		t.Skip("servertest: no " + mySQL.name + " is named: set " + mySQL.variable + ", or start one: " + mySQL.start)
+		t.Skip("servertest: no MySQL is named: set " + mySQL.variable + ", or start one: " + howToStart)
 	}
 	return find(t, mySQL)
 }
@@ -66,73 +71,50 @@ func Etcd(t testing.TB) string {
 
 // A server describes one kind of server.
 type server struct {
-	name     string                               // as a reader knows it
-	variable string                               // the environment variable that says where it is
-	fallback string                               // what the variable defaults to; MySQL has no default
-	form     string                               // an accepted value of the variable, for errors
-	address  func(value string) (net.Addr, error) // where to dial; the error must not repeat value
-	exchange func(net.Conn) error                 // proves that it is the server; nil: the connection will do
-	start    string                               // a command that starts one at fallback
+	name     string                                      // as a reader knows it
+	variable string                                      // the environment variable that says where it is
+	fallback string                                      // what the variable defaults to; MySQL has no default
+	form     string                                      // an accepted value of the variable, for errors
+	dial     func(value string) (network, target string) // nothing if the value is malformed
+	question string                                      // to which the server answers, and then closes; "": the connection will do
+	answer   string                                      // is in the reply, and in no other program's
 }
 
-var postgreSQL = server{
-	name:     "PostgreSQL",
-	variable: "SNOWKEY_POSTGRES_DSN",
-	fallback: "postgres://root@127.0.0.1:5432/test?sslmode=disable",
-	form:     "postgres://user:password@host:5432/database",
-	address:  postgresAddress,
-	start: "docker run --rm -d -p 127.0.0.1:5432:5432 -e POSTGRES_USER=root -e POSTGRES_DB=test" +
-		" -e POSTGRES_HOST_AUTH_METHOD=trust postgres:17",
-}
+var (
+	postgreSQL = server{
+		name: "PostgreSQL", variable: "SNOWKEY_POSTGRES_DSN", fallback: "postgres://root@127.0.0.1:5432/test?sslmode=disable",
+		form: "postgres://user:password@host:5432/database", dial: dialPostgres,
+	}
+	mariaDB = server{
+		name: "MariaDB", variable: "SNOWKEY_MARIADB_DSN", fallback: "root@tcp(127.0.0.1:3306)/test?parseTime=true",
+		form: "user:password@tcp(host:3306)/database?parseTime=true", dial: dialMySQL,
+	}
+	mySQL = server{
+		name: "MySQL", variable: "SNOWKEY_MYSQL_DSN",
+		form: "user:password@tcp(host:3307)/database?parseTime=true", dial: dialMySQL,
+	}
+	redis = server{
+		name: "Redis", variable: "SNOWKEY_REDIS_ADDR", fallback: "127.0.0.1:6379", form: "host:6379", dial: dialPlain,
+		question: "PING\r\nQUIT\r\n", answer: "+PONG\r\n", // an error instead if it wants a password
+	}
+	// Of ZooKeeper's four-letter words, srvr is the one that is allowed by default. Opening a session
+	// would prove as much, but the session would stay in the server until it expires. Without a quorum
+	// the server says so in place of its report.
+	zooKeeper = server{
+		name: "ZooKeeper", variable: "SNOWKEY_ZOOKEEPER_ADDR", fallback: "127.0.0.1:2181", form: "host:2181", dial: dialPlain,
+		question: "srvr", answer: "Zookeeper version: ",
+	}
+	etcd = server{
+		name: "etcd", variable: "SNOWKEY_ETCD_ADDR", fallback: "127.0.0.1:2379", form: "host:2379", dial: dialPlain,
+		question: "GET /version HTTP/1.0\r\n\r\n", answer: `"etcdserver":`,
+	}
+)
 
-var mariaDB = server{
-	name:     "MariaDB",
-	variable: "SNOWKEY_MARIADB_DSN",
-	fallback: "root@tcp(127.0.0.1:3306)/test?parseTime=true",
-	form:     "user:password@tcp(host:3306)/database?parseTime=true",
-	address:  mariaAddress,
-	start: "docker run --rm -d -p 127.0.0.1:3306:3306 -e MARIADB_ALLOW_EMPTY_ROOT_PASSWORD=1" +
-		" -e MARIADB_DATABASE=test mariadb:11.4",
-}
+// howToStart ends the messages about a server that is not there.
+const howToStart = "CONTRIBUTING.md has a command"
 
-var mySQL = server{
-	name:     "MySQL",
-	variable: "SNOWKEY_MYSQL_DSN",
-	form:     "user:password@tcp(host:3307)/database?parseTime=true",
-	address:  mariaAddress,
-	start:    "docker run --rm -d -p 127.0.0.1:3307:3306 -e MYSQL_ALLOW_EMPTY_PASSWORD=1 -e MYSQL_DATABASE=test mysql:9",
-}
-
-var redis = server{
-	name:     "Redis",
-	variable: "SNOWKEY_REDIS_ADDR",
-	fallback: "127.0.0.1:6379",
-	form:     "host:6379",
-	address:  plainAddress,
-	exchange: ping,
-	start:    "docker run --rm -d -p 127.0.0.1:6379:6379 redis:7",
-}
-
-var zooKeeper = server{
-	name:     "ZooKeeper",
-	variable: "SNOWKEY_ZOOKEEPER_ADDR",
-	fallback: "127.0.0.1:2181",
-	form:     "host:2181",
-	address:  plainAddress,
-	exchange: srvr,
-	start:    "docker run --rm -d -p 127.0.0.1:2181:2181 zookeeper:3.9",
-}
-
-var etcd = server{
-	name:     "etcd",
-	variable: "SNOWKEY_ETCD_ADDR",
-	fallback: "127.0.0.1:2379",
-	form:     "host:2379",
-	address:  plainAddress,
-	exchange: version,
-	start: "docker run --rm -d -p 127.0.0.1:2379:2379 gcr.io/etcd-development/etcd:v3.6.8 etcd" +
-		" --listen-client-urls http://0.0.0.0:2379 --advertise-client-urls http://127.0.0.1:2379",
-}
+// longestReply is more than an answer takes. Another program on the port may send without end.
+const longestReply = 4096
 
 // errMalformed is a value of the variable that no server can be found with.
 var errMalformed = errors.New("servertest: malformed address")
@@ -174,42 +156,72 @@ func inCI() bool {
 
 // find returns the value of the variable, or the default, once a server has answered
 // there. An error that matches errMalformed is a mistake in the variable. Any other
-// means that no such server answers.
+// means that no such server answers. Neither has the value in it, which may hold a password.
 func (s server) find(ctx context.Context) (string, error) {
-	value := os.Getenv(s.variable)
-	if value == "" {
-		value = s.fallback
+	value := cmp.Or(os.Getenv(s.variable), s.fallback)
+	network, target := s.dial(value)
+	if target == "" {
+		return "", fmt.Errorf("%w: %s; want %s (its value is not shown, it may hold a password)", errMalformed, s.variable, s.form)
 	}
-	addr, err := s.address(value)
+	dialer := net.Dialer{Timeout: patience}
+	conn, err := dialer.DialContext(ctx, network, target)
+	if err == nil {
+		err = s.speaks(conn)
+		_ = conn.Close() // nothing was written that closing could lose
+	}
 	if err != nil {
-		return "", fmt.Errorf("%w: %s %w; want %s (its value is not shown, it may hold a password)",
-			errMalformed, s.variable, err, s.form)
-	}
-	if err := s.answers(ctx, addr); err != nil {
-		return "", fmt.Errorf("servertest: no %s answers at %s: %w; name one in %s, or start one: %s",
-			s.name, addr, err, s.variable, s.start)
+		return "", fmt.Errorf("servertest: no %s answers at %s: %w; name one in %s, or start one: %s", s.name, target, err, s.variable, howToStart)
 	}
 	return value, nil
 }
 
-func (s server) answers(ctx context.Context, addr net.Addr) error {
-	dialer := net.Dialer{Timeout: patience}
-	conn, err := dialer.DialContext(ctx, addr.Network(), addr.String())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }() // nothing was written that closing could lose
-	return s.speaks(conn)
-}
-
-// speaks reports whether the right kind of server is at the other end.
+// speaks returns an error unless the right kind of server is at the other end.
 func (s server) speaks(conn net.Conn) error {
-	if s.exchange == nil {
+	if s.question == "" {
 		return nil
 	}
 	// Without a deadline, a program that waits for our request hangs the test.
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	return s.exchange(conn)
+	if _, err := io.WriteString(conn, s.question); err != nil {
+		return err
+	}
+	reply, err := io.ReadAll(io.LimitReader(conn, longestReply))
+	switch {
+	case strings.Contains(string(reply), s.answer):
+		return nil
+	case len(reply) == 0 && err != nil:
+		return fmt.Errorf("no answer to %q: %w", s.question, err)
+	}
+	return fmt.Errorf("%q is answered by %q", s.question, reply[:min(len(reply), 64)])
+}
+
+// dialPostgres reads only the URL form. The other form, host=… port=…, has its own quoting rules,
+// and one form is enough. No error of net/url is kept: they quote the whole URL, password included.
+func dialPostgres(dsn string) (network, target string) {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Hostname() == "" {
+		return "", ""
+	}
+	return "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "5432"))
+}
+
+// A password may hold a '/' or an '@'; the last '@' before the address ends it.
+var mysqlForm = regexp.MustCompile(`^(?:.*@)?(?:(tcp)\(([^()]+:\d+)\)|(unix)\((/[^()]+)\))/[^/]*$`)
+
+func dialMySQL(dsn string) (network, target string) {
+	found := mysqlForm.FindStringSubmatch(dsn)
+	if found == nil {
+		return "", ""
+	}
+	return found[1] + found[3], found[2] + found[4]
+}
+
+// One address only: a list would need a rule for which of them has to answer. And a number
+// for the port, because an error that repeats "user:password" would show a password.
+var plainForm = regexp.MustCompile(`^([^][,/@:]+|\[[^][,/@]+\]):\d+$`)
+
+func dialPlain(value string) (network, target string) {
+	return "tcp", plainForm.FindString(value)
 }

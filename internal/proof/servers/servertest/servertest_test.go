@@ -20,14 +20,15 @@ const nowhere = "127.0.0.1:1"
 var all = []struct {
 	server server
 	find   func(testing.TB) string
-	value  func(addr string) string
+	value  string
+	reply  string // to the question
 }{
-	{postgreSQL, PostgreSQL, func(addr string) string { return "postgres://joe:sesame@" + addr + "/test" }},
-	{mariaDB, MariaDB, func(addr string) string { return "joe:sesame@tcp(" + addr + ")/test" }},
-	{mySQL, MySQL, func(addr string) string { return "joe:sesame@tcp(" + addr + ")/test" }},
-	{redis, Redis, func(addr string) string { return addr }},
-	{zooKeeper, ZooKeeper, func(addr string) string { return addr }},
-	{etcd, Etcd, func(addr string) string { return addr }},
+	{postgreSQL, PostgreSQL, "postgres://joe:sesame@%s/test", ""},
+	{mariaDB, MariaDB, "joe:sesame@tcp(%s)/test", ""},
+	{mySQL, MySQL, "joe:sesame@tcp(%s)/test", ""},
+	{redis, Redis, "%s", "+PONG\r\n+OK\r\n"},
+	{zooKeeper, ZooKeeper, "%s", "Zookeeper version: 3.8.0\nMode: standalone\n"},
+	{etcd, Etcd, "%s", "HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.4.23\",\"etcdcluster\":\"3.4.0\"}"},
 }
 
 // A recorder is the testing.TB of a test whose end is of interest.
@@ -85,61 +86,77 @@ func listen(t *testing.T, question, reply string) (addr string) {
 	return l.Addr().String()
 }
 
-func TestUnreachableServerSkipsWithoutCI(t *testing.T) {
-	for _, ci := range []string{"", "0", "false"} {
-		for _, s := range all {
-			t.Setenv("CI", ci)
-			t.Setenv(s.server.variable, s.value(nowhere))
-			value, r := run(s.find)
-			if value != "" || r.outcome != "skip" {
-				t.Errorf("%s(t) with CI=%q and nothing at %s = %q, outcome %q; want %q, %q",
-					s.server.name, ci, nowhere, value, r.outcome, "", "skip")
-			}
-		}
-	}
-}
-
-func TestUnreachableServerFailsInCI(t *testing.T) {
-	for _, ci := range []string{"true", "1", "woodpecker"} {
-		for _, s := range all {
-			t.Setenv("CI", ci)
-			t.Setenv(s.server.variable, s.value(nowhere))
-			value, r := run(s.find)
-			if value != "" || r.outcome != "fatal" {
-				t.Errorf("%s(t) with CI=%q and nothing at %s = %q, outcome %q; want %q, %q",
-					s.server.name, ci, nowhere, value, r.outcome, "", "fatal")
-			}
-		}
-	}
-}
-
-func TestMessageNamesServerAddressVariableAndStart(t *testing.T) {
+// A message names the server, the address, the variable and what to do. None holds the password.
+func TestATestWithoutItsServerIsSkippedAndFailedInCI(t *testing.T) {
+	const missing, malformed = "answers at " + nowhere, "malformed"
 	for _, s := range all {
-		for _, ci := range []string{"", "true"} {
-			t.Setenv("CI", ci)
-			t.Setenv(s.server.variable, s.value(nowhere))
-			_, r := run(s.find)
-			for _, part := range []string{"servertest: ", s.server.name, nowhere, s.server.variable, s.server.start} {
-				if !strings.Contains(r.message, part) {
-					t.Errorf("%s(t) with CI=%q says %q; want %q in it", s.server.name, ci, r.message, part)
+		for value, want := range map[string]string{
+			fmt.Sprintf(s.value, nowhere):          missing,
+			"postgres://joe:se%zzsame@host/test":   malformed, // net/url quotes the URL in its error
+			"postgres://joe@host:sesame/test":      malformed, // and the port
+			"host=h password=sesame":               malformed,
+			"joe:sesame@udp(h:1)/test":             malformed,
+			"joe:sesame@tcp(h:1":                   malformed,
+			"joe:sesame":                           malformed,
+			":sesame@" + nowhere:                   malformed,
+			"redis://:sesame@h:6379":               malformed,
+			"joe:sesame@tcp(" + nowhere + "),x":    malformed,
+			"postgres:///x?user=joe&password=open": malformed,
+		} {
+			for ci, outcome := range map[string]string{"": "skip", "0": "skip", "false": "skip", "true": "fatal", "1": "fatal", "woodpecker": "fatal"} {
+				parts := []string{want, s.server.variable, s.server.name, howToStart}
+				if want == malformed { // a skip would hide the typing error
+					outcome, parts = "fatal", []string{want, s.server.variable, s.server.form}
+				}
+				t.Setenv("CI", ci)
+				t.Setenv(s.server.variable, value)
+				got, r := run(s.find)
+				if got != "" || r.outcome != outcome {
+					t.Errorf("%s(t) with CI=%q, %s=%q = %q, outcome %q; want none, %q", s.server.name, ci, s.server.variable, value, got, r.outcome, outcome)
+				}
+				for _, part := range parts {
+					if !strings.Contains(r.message, part) {
+						t.Errorf("%s(t) with CI=%q, %s=%q says %q; want %q in it", s.server.name, ci, s.server.variable, value, r.message, part)
+					}
+				}
+				if strings.Contains(r.message, "sesame") || strings.Contains(r.message, "joe") {
+					t.Errorf("%s(t) with CI=%q, %s=%q says %q; want no user and password in it", s.server.name, ci, s.server.variable, value, r.message)
 				}
 			}
 		}
 	}
 }
 
-func TestAnsweringServerReturnsTheVariableAsItIs(t *testing.T) {
-	replies := map[string][2]string{
-		"PostgreSQL": {}, "MariaDB": {}, "MySQL": {},
-		"Redis":     {"PING\r\n", "+PONG\r\n"},
-		"ZooKeeper": {"srvr", "Zookeeper version: 3.8.0\nMode: standalone\n"},
-		"etcd":      {"GET /version HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\n{\"etcdserver\":\"3.4.23\",\"etcdcluster\":\"3.4.0\"}"},
-	}
+func TestTheVariableIsReturnedAsItIsWhenItsServerAnswers(t *testing.T) {
 	for _, s := range all {
-		want := s.value(listen(t, replies[s.server.name][0], replies[s.server.name][1]))
+		want := fmt.Sprintf(s.value, listen(t, s.server.question, s.reply))
 		t.Setenv(s.server.variable, want)
 		if value, r := run(s.find); value != want || r.outcome != "" {
 			t.Errorf("%s(t) = %q, outcome %q %s; want %q, no outcome", s.server.name, value, r.outcome, r.message, want)
+		}
+	}
+}
+
+func TestAddressIsTheOneThatTheDriverDials(t *testing.T) {
+	for _, test := range []struct {
+		dial            func(string) (network, target string)
+		value           string
+		network, target string
+	}{
+		{dialPostgres, postgreSQL.fallback, "tcp", "127.0.0.1:5432"},
+		{dialPostgres, "postgresql://joe:p%40ss@db:6000/x?sslmode=disable", "tcp", "db:6000"},
+		{dialPostgres, "postgres://[::1]/x", "tcp", "[::1]:5432"},
+		{dialMySQL, mariaDB.fallback, "tcp", "127.0.0.1:3306"},
+		{dialMySQL, "joe:p@ss/w(o)rd@tcp(db:3307)/x", "tcp", "db:3307"},
+		{dialMySQL, "joe@unix(/run/mysqld/mysqld.sock)/x", "unix", "/run/mysqld/mysqld.sock"},
+		{dialPlain, redis.fallback, "tcp", "127.0.0.1:6379"},
+		{dialPlain, zooKeeper.fallback, "tcp", "127.0.0.1:2181"},
+		{dialPlain, etcd.fallback, "tcp", "127.0.0.1:2379"},
+		{dialPlain, "[::1]:6379", "tcp", "[::1]:6379"},
+		{dialPlain, "a:1,b:2", "tcp", ""},
+	} {
+		if network, target := test.dial(test.value); network != test.network || target != test.target {
+			t.Errorf("dial(%q) = %s, %s; want %s, %s", test.value, network, target, test.network, test.target)
 		}
 	}
 }
@@ -148,52 +165,30 @@ func TestMySQLIsSkippedAloudUnlessItIsNamed(t *testing.T) {
 	for _, ci := range []string{"", "true"} {
 		t.Setenv("CI", ci)
 		t.Setenv(mySQL.variable, "")
-		if _, r := run(MySQL); r.outcome != "skip" || !strings.Contains(r.message, mySQL.variable) || !strings.Contains(r.message, mySQL.start) {
+		if _, r := run(MySQL); r.outcome != "skip" || !strings.Contains(r.message, mySQL.variable) || !strings.Contains(r.message, howToStart) {
 			t.Errorf("MySQL(t) with CI=%q and no %s: outcome %q %s; want a skip that says how to have one", ci, mySQL.variable, r.outcome, r.message)
 		}
 	}
 }
 
-func TestStrangerOnThePortIsNoServer(t *testing.T) {
-	for _, s := range all {
-		if s.server.exchange == nil {
-			continue
-		}
+func TestAnotherProgramOnThePortIsNoServer(t *testing.T) {
+	for _, s := range all[3:] { // those that answer a question
 		for _, reply := range []string{
 			"",
 			"-NOAUTH Authentication required.\r\n",
 			"This ZooKeeper instance is not currently serving requests\n",
 			"HTTP/1.1 400 Bad Request\r\n\r\n",
-			strings.Repeat("x", 1<<20), // without an end of line
+			strings.Repeat("x", 1<<20), // is not read to its end
 		} {
-			question := "PING\r\n"
-			switch s.server.name {
-			case "ZooKeeper":
-				question = "srvr"
-			case "etcd":
-				question = "GET /version HTTP/1.0\r\n\r\n"
-			}
 			t.Setenv("CI", "")
-			t.Setenv(s.server.variable, listen(t, question, reply))
+			t.Setenv(s.server.variable, listen(t, s.server.question, reply))
 			value, r := run(s.find)
 			if value != "" || r.outcome != "skip" {
-				t.Errorf("%s(t) answered by %.20q = %q, outcome %q; want %q, %q",
-					s.server.name, reply, value, r.outcome, "", "skip")
+				t.Errorf("%s(t) answered by %.20q = %q, outcome %q; want %q, %q", s.server.name, reply, value, r.outcome, "", "skip")
 			}
-			if shown := min(len(reply), 20); !strings.Contains(r.message, strings.Trim(fmt.Sprintf("%q", reply[:shown]), `"`)) {
-				t.Errorf("%s(t) answered by %.20q says %q; want the answer in it", s.server.name, reply, r.message)
+			if shown := reply[:min(len(reply), 20)]; !strings.Contains(r.message, strings.Trim(fmt.Sprintf("%q", shown), `"`)) || len(r.message) > 1000 {
+				t.Errorf("%s(t) answered by %.20q says %q; want the answer in it, and at most 1000 bytes", s.server.name, reply, r.message)
 			}
-			if len(r.message) > 1000 {
-				t.Errorf("%s(t) answered by %.20q says %d bytes; want at most 1000", s.server.name, reply, len(r.message))
-			}
-		}
-	}
-}
-
-func TestSilentServerIsGivenUpAfterThePatience(t *testing.T) {
-	for _, s := range all {
-		if s.server.exchange == nil {
-			continue
 		}
 		synctest.Test(t, func(t *testing.T) {
 			here, there := net.Pipe()
@@ -206,86 +201,14 @@ func TestSilentServerIsGivenUpAfterThePatience(t *testing.T) {
 	}
 }
 
-func TestEndlessAnswerIsNotReadToItsEnd(t *testing.T) {
-	for _, s := range all {
-		if s.server.exchange == nil {
-			continue
-		}
-		here, there := net.Pipe()
-		sent := make(chan int)
-		go func() {
-			question := make([]byte, 64) // the whole, or both sides write, and wait for patience
-			_, _ = there.Read(question)
-			n := 0
-			for n < 1<<20 {
-				m, err := there.Write(make([]byte, 1024))
-				n += m
-				if err != nil {
-					break
-				}
-			}
-			_ = there.Close()
-			sent <- n
-		}()
-		err := s.server.speaks(here)
-		_ = here.Close()
-		if n := <-sent; err == nil || n == 0 || n > 2*longestReply {
-			t.Errorf("%s: speaks(endless) = %v after %d bytes; want an error after 1 to %d", s.server.name, err, n, 2*longestReply)
-		}
-	}
-}
-
-func TestMalformedValueFailsEverywhereAndNamesTheVariable(t *testing.T) {
-	for _, ci := range []string{"", "true"} {
-		for _, s := range all {
-			t.Setenv("CI", ci)
-			t.Setenv(s.server.variable, "no address")
-			value, r := run(s.find)
-			if value != "" || r.outcome != "fatal" || !strings.Contains(r.message, s.server.variable) ||
-				!strings.Contains(r.message, s.server.form) {
-				t.Errorf("%s(t) with CI=%q, %s=%q = %q, outcome %q %q; want %q, %q naming the variable and %q",
-					s.server.name, ci, s.server.variable, "no address", value, r.outcome, r.message, "", "fatal", s.server.form)
-			}
-		}
-	}
-}
-
-func TestNoMessageHoldsThePassword(t *testing.T) {
-	for _, s := range all {
-		for _, value := range []string{
-			s.value(nowhere),
-			"postgres://joe:sesame@" + nowhere + "/test",
-			"postgres://joe:se%zzsame@host/test", // net/url quotes the URL in its error
-			"postgres://joe@host:sesame/test",    // and the port
-			"host=h password=sesame",
-			"joe:sesame@tcp(" + nowhere + ")/test",
-			"joe:sesame@udp(h:1)/test",
-			"joe:sesame@tcp(h:1",
-			"joe:sesame",
-			":sesame@" + nowhere,
-			"redis://:sesame@h:6379",
-		} {
-			t.Setenv("CI", "true")
-			t.Setenv(s.server.variable, value)
-			_, r := run(s.find)
-			if r.outcome != "fatal" || strings.Contains(r.message, "sesame") || strings.Contains(r.message, "joe") {
-				t.Errorf("%s(t) with %s=%s: outcome %q %q; want %q without user and password",
-					s.server.name, s.server.variable, value, r.outcome, r.message, "fatal")
-			}
-		}
-	}
-}
-
 func TestEmptyVariableMeansTheDefault(t *testing.T) {
 	for _, s := range all {
 		if s.server.fallback == "" {
 			continue
 		}
 		t.Setenv(s.server.variable, "")
-		if value, err := s.server.find(t.Context()); err == nil && value != s.server.fallback {
-			t.Errorf("%s: find() = %q; want %q", s.server.name, value, s.server.fallback)
-		} else if err != nil && errors.Is(err, errMalformed) {
-			t.Errorf("%s: find() = %v; want the default to be well-formed", s.server.name, err)
+		if value, err := s.server.find(t.Context()); err == nil && value != s.server.fallback || errors.Is(err, errMalformed) {
+			t.Errorf("%s: find() = %q, %v; want %q, or nobody there", s.server.name, value, err, s.server.fallback)
 		}
 	}
 }

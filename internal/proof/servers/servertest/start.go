@@ -24,19 +24,11 @@ func StartPostgreSQL(t testing.TB, settings ...string) (dsn, programs string) {
 		Missing(t, "servertest: no initdb in /usr/lib/postgresql: this test starts a server of its own")
 	}
 	slices.Sort(found)
-	programs = filepath.Dir(found[len(found)-1])
+	initdb := found[len(found)-1]
+	programs = filepath.Dir(initdb)
 	s := newOwn(t, "nobody") // PostgreSQL refuses to run as root
-	data := filepath.Join(s.dir, "data")
-	s.run(t, filepath.Join(programs, "initdb"), "-D", data, "-U", "owner", "-A", "trust", "-N", "--locale=C", "-E", "UTF8")
-	port := Port(t)
-	args := []string{"-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-		"-c", "fsync=off", "-c", "shared_buffers=16MB"}
-	for _, setting := range settings {
-		args = append(args, "-c", setting)
-	}
-	s.start(t, syscall.SIGQUIT, filepath.Join(programs, "postgres"), args...)
-	s.await(t, filepath.Join(programs, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", port, "-U", "owner")
-	return "postgres://owner@127.0.0.1:" + port + "/postgres?sslmode=disable", programs
+	s.run(t, initdb, "-D", s.data, "-U", "owner", "-A", "trust", "-N", "--locale=C", "-E", "UTF8")
+	return s.startPostgreSQL(t, programs, settings), programs
 }
 
 // StartPostgreSQLStandby starts a hot standby of a server of [StartPostgreSQL], which replays what that
@@ -44,12 +36,15 @@ func StartPostgreSQL(t testing.TB, settings ...string) (dsn, programs string) {
 func StartPostgreSQLStandby(t testing.TB, primary, programs string, settings ...string) (dsn string) {
 	t.Helper()
 	s := newOwn(t, "nobody")
-	data := filepath.Join(s.dir, "data")
-	s.run(t, filepath.Join(programs, "pg_basebackup"), "-d", primary, "-D", data, "-c", "fast", "-N", "-R")
+	s.run(t, filepath.Join(programs, "pg_basebackup"), "-d", primary, "-D", s.data, "-c", "fast", "-N", "-R")
+	return s.startPostgreSQL(t, programs, settings)
+}
+
+func (s *own) startPostgreSQL(t testing.TB, programs string, settings []string) (dsn string) {
+	t.Helper()
 	port := Port(t)
-	args := []string{"-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-		"-c", "fsync=off", "-c", "shared_buffers=16MB"}
-	for _, setting := range settings {
+	args := []string{"-D", s.data, "-p", port}
+	for _, setting := range append([]string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "shared_buffers=16MB"}, settings...) {
 		args = append(args, "-c", setting)
 	}
 	s.start(t, syscall.SIGQUIT, filepath.Join(programs, "postgres"), args...)
@@ -68,36 +63,42 @@ func StartMariaDB(t testing.TB, settings ...string) (dsn, data string) {
 		}
 	}
 	s := newOwn(t, "mysql")
-	data = filepath.Join(s.dir, "data")
-	// A server removes the temporary tables that it finds in its folder for them, also those of another.
-	temporary := "--tmpdir=" + s.dir
-	s.run(t, "mariadb-install-db", "--no-defaults", "--datadir="+data, temporary, "--skip-test-db", "--auth-root-authentication-method=normal", "--innodb-log-file-size=8M")
+	options := MariaDBOptions(s.dir, s.data)
+	s.run(t, "mariadb-install-db", append(options, "--skip-test-db", "--auth-root-authentication-method=normal")...)
 	port := Port(t)
-	s.start(t, syscall.SIGTERM, "mariadbd", append([]string{"--no-defaults", "--datadir=" + data, temporary, "--socket=" + filepath.Join(s.dir, "socket"),
-		"--bind-address=127.0.0.1", "--port=" + port, "--skip-name-resolve", "--performance-schema=OFF",
-		"--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"}, settings...)...)
+	s.start(t, syscall.SIGTERM, "mariadbd", append(append(options, "--socket="+filepath.Join(s.dir, "socket"),
+		"--bind-address=127.0.0.1", "--port="+port, "--skip-name-resolve", "--performance-schema=OFF", "--innodb-flush-log-at-trx-commit=0"), settings...)...)
 	s.await(t, "mariadb-admin", "--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port="+port, "ping")
-	return "root@tcp(127.0.0.1:" + port + ")/mysql?parseTime=true", data
+	return "root@tcp(127.0.0.1:" + port + ")/mysql?parseTime=true", s.data
+}
+
+// MariaDBOptions returns the options that mariadb-install-db and mariadbd share for a small server.
+// temporary is its folder for temporary tables. No other may have the same one, because a server
+// removes the temporary tables that it finds there, also those of another.
+func MariaDBOptions(temporary, data string) []string {
+	return []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M"}
 }
 
 // An own server is one that a test starts. It has a folder that its user owns: the server
 // cannot reach the folder of a test if it runs as another user.
 type own struct {
-	dir  string
-	attr syscall.SysProcAttr
-	log  string
+	dir, data string
+	as        []string // who runs its programs, for setpriv
 }
 
-// newOwn makes the folder. The server runs as the named user if this process is root.
+// newOwn makes the folder. The server runs as the named user if this process is root, and ends with it:
+// otherwise it would outlive a test that is killed. Only Linux has the program for that.
 func newOwn(t testing.TB, name string) *own {
 	t.Helper()
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		Missing(t, "servertest: this test starts a server of its own, on Linux: ", err)
+	}
 	dir, err := os.MkdirTemp("", "snowkey") //nolint:usetesting // see own
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	// Without it the server would outlive a test that is killed.
-	s := &own{dir: dir, attr: syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, log: filepath.Join(dir, "log")}
+	s := &own{dir: dir, data: filepath.Join(dir, "data"), as: []string{"--pdeathsig", "KILL"}}
 	if os.Getuid() != 0 {
 		return s
 	}
@@ -110,13 +111,13 @@ func newOwn(t testing.TB, name string) *own {
 	if err := os.Chown(dir, uid, gid); err != nil {
 		t.Fatal(err)
 	}
-	s.attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	s.as = append(s.as, "--reuid", u.Uid, "--regid", u.Gid, "--clear-groups")
 	return s
 }
 
 func (s *own) command(name string, args ...string) *exec.Cmd {
-	c := exec.CommandContext(context.Background(), name, args...) // Cleanup ends it in its own way
-	c.Dir, c.SysProcAttr = s.dir, &s.attr
+	c := exec.CommandContext(context.Background(), "setpriv", slices.Concat(s.as, []string{"--", name}, args)...) // Cleanup ends it in its own way
+	c.Dir = s.dir
 	return c
 }
 
@@ -131,11 +132,10 @@ func (s *own) run(t testing.TB, name string, args ...string) {
 // start starts the server. At the end of the test it gets the signal.
 func (s *own) start(t testing.TB, end syscall.Signal, name string, args ...string) {
 	t.Helper()
-	log, err := os.Create(s.log)
+	log, err := os.Create(filepath.Join(s.dir, "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = log.Close() }() // the server has its own
 	server := s.command(name, args...)
 	server.Stdout, server.Stderr = log, log
 	if err := server.Start(); err != nil {
@@ -144,8 +144,9 @@ func (s *own) start(t testing.TB, end syscall.Signal, name string, args ...strin
 	t.Cleanup(func() {
 		_ = server.Process.Signal(end)
 		_ = server.Wait()
+		_ = log.Close()
 		if t.Failed() {
-			text, _ := os.ReadFile(s.log)
+			text, _ := os.ReadFile(log.Name())
 			t.Logf("%s said at last:\n%s", name, text[max(0, len(text)-4000):])
 		}
 	})
