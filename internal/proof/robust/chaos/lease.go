@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -63,10 +62,6 @@ type Leases struct {
 	// Calm leaves the processes alone: they are neither stopped nor killed, and their
 	// clocks show the truth. Then the longest pause is due to the store alone.
 	Calm bool
-
-	// History is a folder for what the processes asked of the store and when, one file
-	// for each process: see [Operation]. Empty: it is not written down.
-	History string
 }
 
 // A Result is what came of a run.
@@ -86,6 +81,8 @@ type Result struct {
 	// Pause is the longest time without an ID of a process that had returned one
 	// before. Times in which the process did not run do not count.
 	Pause time.Duration
+
+	Operations []Operation // in no order
 }
 
 // unique reports whether a run promises that no ID is repeated.
@@ -132,7 +129,7 @@ func (c Leases) Run(t *testing.T, rules Rules) Result {
 		IDs: ids, Duplicates: len(duplicates),
 		Takeovers: e.takeovers(), Losses: e.losses,
 		Restarts: r.restarts, Stops: r.stops, Forgotten: r.forgotten,
-		Pause: e.pause,
+		Pause: e.pause, Operations: e.operations,
 	}
 }
 
@@ -152,9 +149,6 @@ func newLeaseRun(t *testing.T, c Leases, rules Rules) *leaseRun {
 	r := &leaseRun{chaos: c, rules: rules, namespace: unusedName(), forget: time.Now().Add(rules.window())}
 	r.group = newGroup(t, fmt.Sprintf("%s, %s", c.Store, rules), c.Store, c.DSN, func(o *order) {
 		o.Leases = &leaseWork{Namespace: r.namespace, Rules: rules, Rows: c.Rows, Window: c.Window, Real: c.During != nil, Calm: c.Calm}
-		if c.History != "" {
-			o.Leases.History = filepath.Join(c.History, filepath.Base(o.Files)+historyEnd)
-		}
 	})
 	r.enter, r.calm, r.stop, r.patience = c.Enter, c.Calm, rules.stop(), leaseWindow
 	return r

@@ -24,11 +24,10 @@ func newest(f numberFiles) map[int64]types.Snowflake {
 // describe says what an ID consists of and which files have it.
 func describe(f numberFiles, id types.Snowflake) string { return parts(id) + ", from " + f.files(id) }
 
-// workerOf and timeOf are layout().Parts, for millions of IDs.
-func workerOf(id types.Snowflake) int64 { return int64(id) >> sequenceBits & (1<<workerBits - 1) }
+func workerOf(id types.Snowflake) int64 { return layout().Parts(id).Worker }
 
 func timeOf(id types.Snowflake) leasestore.Millis {
-	return epoch + leasestore.Millis(id>>(workerBits+sequenceBits))
+	return leasestore.MillisOf(layout().Parts(id).Time)
 }
 
 func parts(id types.Snowflake) string {

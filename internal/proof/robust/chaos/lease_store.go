@@ -18,7 +18,6 @@ type store struct {
 	rows    int64
 	real    bool // nothing is injected
 	journal *journal
-	history *history // nil: none is kept
 	now     func() time.Time
 	intN    func(n int) int // a random number below n; it may be called at any time
 }
@@ -36,15 +35,15 @@ func (s *store) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply
 	if s.rules == GuardShort {
 		c.Guard = shortGuard
 	}
-	reply, err := request(ctx, s, func(ctx context.Context) (leasestore.Reply, error) {
-		return recorded(s.history, Operation{Claim: &c}, func() (leasestore.Reply, error) { return s.Store.Claim(ctx, c) })
+	reply, err := s.ask(ctx, Operation{Claim: &c}, func(ctx context.Context) (leasestore.Reply, error) {
+		return s.Store.Claim(ctx, c)
+	}, func(o *Operation) {
+		if o.From = asked.From(o.Reply); asked.Guard > 0 { // the lease counts from now
+			o.Later = leasestore.MillisOf(s.now()) + asked.Window + asked.Guard
+		}
 	})
 	if err != nil {
 		return leasestore.Reply{}, err
-	}
-	s.journal.claimed(reply.Row, asked.From(reply))
-	if asked.Guard > 0 { // the lease counts from now
-		s.journal.begins(reply.Row, leasestore.MillisOf(s.now())+asked.Window+asked.Guard)
 	}
 	if s.rules == GuardShort {
 		reply.Now = max(reply.Now, asked.Now) + shortGuard // where a lease without the guard begins
@@ -67,16 +66,11 @@ func (s *store) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Rep
 	if s.rules == GuardShort {
 		r.Guard = shortGuard
 	}
-	reply, err := request(ctx, s, func(ctx context.Context) (leasestore.Reply, error) {
-		return recorded(s.history, Operation{Renewal: &r}, func() (leasestore.Reply, error) { return s.Store.Renew(ctx, r) })
-	})
+	reply, err := s.ask(ctx, Operation{Renewal: &r}, func(ctx context.Context) (leasestore.Reply, error) {
+		return s.Store.Renew(ctx, r)
+	}, func(o *Operation) { o.Late = r.Guard > 0 && leasestore.MillisOf(s.now()) > r.Until-r.Guard })
 	if err != nil {
 		return leasestore.Reply{}, err
-	}
-	if r.Guard > 0 && leasestore.MillisOf(s.now()) > r.Until-r.Guard {
-		s.journal.late(reply.Row)
-	} else {
-		s.journal.renewed(reply.Row)
 	}
 	if s.rules == TTL {
 		reply.Before, reply.Row.Until = until, until
@@ -87,10 +81,9 @@ func (s *store) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Rep
 // Release implements [lease.Store].
 func (s *store) Release(ctx context.Context, r leasestore.Release) error {
 	s.change(&r.Space, nil)
-	s.journal.released(r)
-	_, err := request(ctx, s, func(ctx context.Context) (leasestore.Reply, error) {
-		return recorded(s.history, Operation{Release: &r}, func() (leasestore.Reply, error) { return leasestore.Reply{}, s.Store.Release(ctx, r) })
-	})
+	_, err := s.ask(ctx, Operation{Release: &r}, func(ctx context.Context) (leasestore.Reply, error) {
+		return leasestore.Reply{}, s.Store.Release(ctx, r)
+	}, nil)
 	return err
 }
 
@@ -111,10 +104,12 @@ func (s *store) change(space *leasestore.Space, window *leasestore.Millis) {
 	}
 }
 
-// request makes one request. One in five goes wrong, unless the store is real.
-func request[T any](ctx context.Context, s *store, do func(context.Context) (T, error)) (T, error) {
-	if s.real {
-		return do(ctx)
-	}
-	return call(ctx, faults{intN: s.intN, late: s.rules.window(), deadline: leaseWindow}, do)
+// ask makes one request and records it. One in five goes wrong, unless the store is real.
+func (s *store) ask(ctx context.Context, o Operation, do func(context.Context) (leasestore.Reply, error), told func(*Operation)) (leasestore.Reply, error) {
+	return s.journal.recorded(o, func() (leasestore.Reply, error) {
+		if s.real {
+			return do(ctx)
+		}
+		return call(ctx, faults{intN: s.intN, late: s.rules.window(), deadline: leaseWindow}, do)
+	}, told)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,21 +21,6 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-func write(t *testing.T, dir, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestARepeatedIDIsDescribed(t *testing.T) {
-	id := newID(31, 2)
-	got := describe(numberFiles{"1-fill.ids": {id}, "2-next.ids": {id}}, id)
-	if want := "worker 2, sequence 7), from 1-fill.ids and 2-next.ids"; !strings.HasSuffix(got, want) {
-		t.Errorf("describe = %q; want %q at its end", got, want)
-	}
-}
-
 func TestNewestIDOfEachWorkerIsFound(t *testing.T) {
 	f := numberFiles{"a": {newID(1, 0), newID(5, 2)}, "b": {newID(2, 0), newID(4, 2)}}
 	got := newest(f)
@@ -45,12 +29,42 @@ func TestNewestIDOfEachWorkerIsFound(t *testing.T) {
 	}
 }
 
-// read reads journals by the name of the process.
-func read(t *testing.T, journals map[string]string) events {
+// journals returns what a run finds in the journals of processes. A line is what was confirmed of a row: what, worker,
+// epoch, from, until; of a release, and of what is late, the end; the last line of a process may be cut off.
+func journals(t *testing.T, of map[string]string) events {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range journals {
-		write(t, dir, name+journalEnd, text)
+	for process, text := range of {
+		j, err := openJournal(filepath.Join(dir, process+journalEnd))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(text) {
+			var what string
+			var worker, epoch int64
+			var from, until leasestore.Millis
+			_, _ = fmt.Sscan(line, &what, &worker, &epoch, &from, &until)
+			o := Operation{Outcome: Done, From: from, Reply: leasestore.Reply{Row: leasestore.Row{Worker: worker, Epoch: epoch, Until: until}}}
+			switch what {
+			case "claim":
+				o.Claim = &leasestore.Claim{}
+			case "renew", "late":
+				o.Renewal, o.Late = &leasestore.Renewal{}, what == "late"
+			case "release":
+				o.Outcome, o.Release = Unknown, &leasestore.Release{Worker: worker, Epoch: epoch, End: until}
+			}
+			if what == "lost" {
+				j.lost(nil)
+			} else {
+				j.write(entry{Operation: &o})
+			}
+			if !strings.HasSuffix(line, "\n") {
+				info, err := j.file.Stat()
+				if err := errors.Join(err, j.file.Truncate(info.Size()-9)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 	}
 	e, err := readJournals(dir)
 	if err != nil {
@@ -59,46 +73,33 @@ func read(t *testing.T, journals map[string]string) events {
 	return e
 }
 
-func TestJournalsTellTakeoversAndLosses(t *testing.T) {
+func TestJournalsTellTakeoversLossesAndHoldsThatOverlap(t *testing.T) {
 	for _, test := range []struct {
 		name, one, two    string
 		takeovers, losses int
+		overlap           error
 	}{
-		{"first claims", "claim 0 1 10 20\n", "claim 1 1 10 20\n", 0, 0},
-		{"given back", "claim 0 1 10 20\nrelease 0 1 0 12\n", "claim 0 3 12 22\n", 0, 0},
-		{"taken over", "claim 0 1 10 20\nlost 0 1 0 0\n", "claim 0 2 20 30\n", 1, 1},
-		{"reply of the first claim lost", "claim 0 2 20 30\n", "", 1, 0},
-		{"forgotten", "claim 0 1 10 20\n", "claim 0 1 30 40\n", 1, 0},
-		{"half a line", "claim 0 1 10 20\n", "claim 0 2 20 3", 0, 0},
+		{"first claims", "claim 0 1 10 20\n", "claim 1 1 10 20\n", 0, 0, nil},
+		{"given back", "claim 0 1 10 20\nrenew 0 1 0 40\nrelease 0 1 0 12\n", "claim 0 3 12 22\n", 0, 0, nil},
+		{"given back too much", "claim 0 1 10 20\nrelease 0 1 0 14\n", "claim 0 3 13 30\n", 0, 0, errOverlap},
+		{"taken over", "claim 0 1 10 20\nlost\n", "claim 0 2 20 30\n", 1, 1, nil},
+		{"taken over too early", "claim 0 1 10 20\n", "claim 0 2 19 30\n", 1, 0, errOverlap},
+		{"renewed in spite of a takeover", "claim 0 1 10 20\nrenew 0 1 0 25\n", "claim 0 2 20 30\n", 1, 0, errOverlap},
+		{"renewed too late to count", "claim 0 1 10 20\nlate 0 1 0 25\n", "claim 0 2 20 30\n", 1, 0, nil},
+		{"reply of the first claim lost", "claim 0 2 20 30\n", "", 1, 0, nil},
+		{"forgotten", "claim 0 1 10 20\n", "claim 0 1 30 40\n", 1, 0, nil},
+		{"half a line", "claim 0 1 10 20\n", "claim 0 2 20 30", 0, 0, nil},
+		{"not begun, as under the guard", "claim 0 1 30 20\n", "claim 0 2 25 40\n", 1, 0, nil},
 	} {
-		e := read(t, map[string]string{"1": test.one, "2": test.two})
-		if got := e.takeovers(); got != test.takeovers || e.losses != test.losses {
-			t.Errorf("%s: takeovers, losses = %d, %d; want %d, %d", test.name, got, e.losses, test.takeovers, test.losses)
-		}
-	}
-}
-
-func TestHoldsThatOverlapAreFound(t *testing.T) {
-	for _, test := range []struct {
-		name, one, two string
-		want           error
-	}{
-		{"one after the other", "claim 0 1 10 20\n", "claim 0 2 20 30\n", nil},
-		{"of two rows", "claim 0 1 10 20\n", "claim 1 1 10 20\n", nil},
-		{"begun too early", "claim 0 1 10 20\n", "claim 0 2 19 30\n", errOverlap},
-		{"renewed in spite of a takeover", "claim 0 1 10 20\nrenew 0 1 0 25\n", "claim 0 2 20 30\n", errOverlap},
-		{"given back", "claim 0 1 10 20\nrenew 0 1 0 40\nrelease 0 1 0 12\n", "claim 0 3 12 30\n", nil},
-		{"given back too much", "claim 0 1 10 20\nrelease 0 1 0 14\n", "claim 0 3 13 30\n", errOverlap},
-		{"not begun, as under the guard", "claim 0 1 30 20\n", "claim 0 2 25 40\n", nil},
-	} {
-		if err := read(t, map[string]string{"1": test.one, "2": test.two}).disjoint(); !errors.Is(err, test.want) {
-			t.Errorf("%s: disjoint() = %v; want %v", test.name, err, test.want)
+		e := journals(t, map[string]string{"1": test.one, "2": test.two})
+		if got, err := e.takeovers(), e.disjoint(); got != test.takeovers || e.losses != test.losses || !errors.Is(err, test.overlap) {
+			t.Errorf("%s: takeovers, losses, disjoint() = %d, %d, %v; want %d, %d, %v", test.name, got, e.losses, err, test.takeovers, test.losses, test.overlap)
 		}
 	}
 }
 
 func TestIDsOfTimesThatAreNotReservedAreFound(t *testing.T) {
-	e := read(t, map[string]string{
+	e := journals(t, map[string]string{
 		"1": fmt.Sprintf("claim 0 1 %d %d\nrenew 0 1 0 %d\n", epoch+10, epoch+20, epoch+30),
 		"2": fmt.Sprintf("claim 0 2 %d %d\n", epoch+30, epoch+40),
 	})
@@ -123,14 +124,6 @@ func TestIDsOfTimesThatAreNotReservedAreFound(t *testing.T) {
 
 func newID(tick, worker types.Snowflake) types.Snowflake {
 	return tick<<(workerBits+sequenceBits) | worker<<sequenceBits | 7
-}
-
-func TestTimeAndWorkerAreThoseOfTheLayout(t *testing.T) {
-	id := newID(61_000_000_000, 2)
-	p := layout().Parts(id)
-	if got, want := timeOf(id), leasestore.MillisOf(p.Time); got != want || workerOf(id) != p.Worker {
-		t.Errorf("timeOf, workerOf(%d) = %d, %d; want %d, %d", id, got, workerOf(id), want, p.Worker)
-	}
 }
 
 // newStore returns a store under rules. What it draws is draw, or less if it must be.
@@ -288,16 +281,10 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 	}
 }
 
-func TestHistoryTellsWhatWasAskedAndWhatCameOfIt(t *testing.T) {
-	dir := t.TempDir()
-	h, err := openHistory(filepath.Join(dir, "7"+historyEnd))
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestTheJournalTellsWhatWasAskedAndWhatCameOfIt(t *testing.T) {
 	s := newStore(t, leasetest.NewMemory(nil), Fence, healthy)
-	s.history, s.real = h, true
+	s.real = true
 	c := newClaim("me")
-	c.Space.Workers = rows
 	reply, err := s.Claim(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -306,20 +293,17 @@ func TestHistoryTellsWhatWasAskedAndWhatCameOfIt(t *testing.T) {
 	if _, err := s.Renew(t.Context(), renewal); !errors.Is(err, lease.ErrLost) {
 		t.Fatalf("Renew(another's) = %v; want ErrLost", err)
 	}
-	h.write(Operation{N: 3, Release: &leasestore.Release{Worker: 1}, Begin: 1}) // the process was killed
-	if _, err := h.file.WriteString(`{"N":4,"Cl`); err != nil {
-		t.Fatal(err)
-	}
-	all, err := ReadHistory(dir)
-	if err != nil || len(all) != 3 {
-		t.Fatalf("ReadHistory() = %d operations, %v; want 3", len(all), err)
+	s.journal.write(entry{Operation: &Operation{Renewal: &leasestore.Renewal{Worker: 1}, Begin: 1}}) // the process was killed
+	e, err := readJournals(filepath.Dir(s.journal.file.Name()))
+	if err != nil || len(e.operations) != 3 {
+		t.Fatalf("readJournals() = %d operations, %v; want 3", len(e.operations), err)
 	}
 	for i, want := range []Outcome{Done, Lost, Unknown} {
-		if o := all[i]; o.Outcome != want || o.Process != "7" || o.Begin == 0 || (o.End == 0) != (want == Unknown) {
-			t.Errorf("operation %d = %+v; want the outcome %q of process 7", i, o, want)
+		if o := e.operations[i]; o.Outcome != want || o.Process != "1" || o.Begin == 0 || (o.End == 0) != (want == Unknown) {
+			t.Errorf("operation %d = %+v; want the outcome %q of process 1", i, o, want)
 		}
 	}
-	if o := all[0]; o.Claim == nil || o.Claim.Owner != "me" || o.Reply.Row != reply.Row {
+	if o := e.operations[0]; o.Claim == nil || o.Claim.Owner != "me" || o.Reply.Row != reply.Row || o.From != c.From(reply) {
 		t.Errorf("the claim = %+v; want that of me, with the row %+v", o, reply.Row)
 	}
 }
@@ -367,16 +351,4 @@ func TestClocksDriftBetweenTheirJumps(t *testing.T) {
 			t.Errorf("after 10 s the clock is ahead by %v; want -900ms", got)
 		}
 	})
-}
-
-func TestWorkerWithoutAStoreSaysSo(t *testing.T) {
-	g := &group{t: t, dir: t.TempDir()}
-	g.keep()
-	defer g.end()
-	cmd := g.ordered(order{Store: "nowhere", DSN: "secret", Leases: &leaseWork{}})
-	var said strings.Builder
-	cmd.Stderr = &said
-	if err := cmd.Run(); err == nil || !strings.Contains(said.String(), `"nowhere"`) || strings.Contains(said.String(), "secret") {
-		t.Errorf("a worker for a store that Main has not ends with %v and says %q; want a failure that names the store and not where it is", err, said.String())
-	}
 }

@@ -21,7 +21,6 @@ type leaseWork struct {
 	Window    time.Duration // zero: configWindow says it
 	Real      bool          // inject no faults
 	Calm      bool          // leave the clock alone
-	History   string        // the path of the history; empty: none
 }
 
 func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) error {
@@ -36,11 +35,7 @@ func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) er
 	if !w.Calm {
 		go c.jump(o.random(0), w.Rules.jump())
 	}
-	h, err := openHistory(w.History)
-	if err != nil {
-		return err
-	}
-	s := &store{Store: beneath, rules: w.Rules, rows: w.Rows, real: w.Real, journal: j, history: h, now: c.now, intN: shared(o.random(1))}
+	s := &store{Store: beneath, rules: w.Rules, rows: w.Rows, real: w.Real, journal: j, now: c.now, intN: shared(o.random(1))}
 
 	// A process in two lays shards into its keys, and shares the rows with the others all the same.
 	own := layout()

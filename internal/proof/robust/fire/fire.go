@@ -143,7 +143,7 @@ type Fire struct {
 	May Allowance
 
 	// Check, if set, is called at the end of a run and checks the result of the strikes.
-	Check func(t *testing.T)
+	Check func(t *testing.T, result chaos.Result)
 
 	mutant bool
 }
@@ -182,7 +182,7 @@ func (f Fire) Run(t *testing.T, rules chaos.Rules) chaos.Result {
 	}
 	result := conduct(t, c, rules, f.May)
 	if f.Check != nil {
-		f.Check(t)
+		f.Check(t, result)
 	}
 	if !f.mutant && !c.Calm {
 		Shown(t, strikes > 0 && result.Takeovers >= leastTakeovers, "%d strikes and %d takeovers; want 1 and %d", strikes, result.Takeovers, leastTakeovers)
@@ -198,19 +198,12 @@ const leastTakeovers = 4
 // keeps the result for Table.
 func conduct(t *testing.T, c chaos.Leases, rules chaos.Rules, may Allowance) chaos.Result {
 	t.Helper()
-	if rules == chaos.Fence && !c.Broken && c.History == "" {
-		c.History = t.TempDir()
-	}
 	result := c.Run(t, rules)
 	report(result)
 	if rules == chaos.Fence && !c.Broken {
-		operations, err := chaos.ReadHistory(c.History)
-		if err == nil {
-			err = CheckHistory(operations, time.Minute, may)
-		}
-		switch {
+		switch err := CheckHistory(result.Operations, time.Minute, may); {
 		case err == nil:
-			t.Logf("%d operations are linearizable", len(operations))
+			t.Logf("%d operations are linearizable", len(result.Operations))
 		case errors.Is(err, errUndecided):
 			t.Log(err) // happens on a busy machine; no mistake was found
 		default:

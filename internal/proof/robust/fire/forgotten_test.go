@@ -61,16 +61,3 @@ func TestForgottenWritesAreFound(t *testing.T) {
 		}
 	}
 }
-
-// forgotten returns the result of the function forgotten for the history of a run.
-func (f Fire) forgotten(t *testing.T) string {
-	t.Helper()
-	operations, err := chaos.ReadHistory(f.History)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(operations) == 0 {
-		t.Fatal("the history is empty")
-	}
-	return forgotten(operations)
-}

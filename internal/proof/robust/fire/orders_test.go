@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	gormmysql "gorm.io/driver/mysql"
+	gormpostgres "gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -36,12 +38,11 @@ import (
 // writes down what it was told of every order. At the end that is compared with what is
 // in the database.
 type Orders struct {
-	Shop    string // in shops
-	DSN     string // for the Open of that
-	Network *Network
+	Shop string // in shops
+	On   *cluster
 
 	// Strike is one failure of the database and its repair, as in a Fire. At the end all
-	// that was acknowledged has to be there for who opens DSN.
+	// that was acknowledged has to be there for who opens the DSN of the cluster.
 	Strike func(ctx context.Context, strike int) error
 
 	// Once: there is one strike, however long a Fire takes.
@@ -55,8 +56,27 @@ type shop struct {
 	GORM    func(db *sql.DB) gorm.Dialector
 }
 
-// shops has a shop for each kind of cluster. Files of tests add to it.
-var shops = map[string]shop{}
+// shops has a shop for each kind of cluster.
+var shops = map[string]shop{
+	"PostgreSQL": {
+		Dialect: sqlxhelper.PostgreSQL,
+		Open:    func(dsn string) (*sql.DB, error) { return sql.Open("pgx", dsn) },
+		GORM:    func(db *sql.DB) gorm.Dialector { return gormpostgres.New(gormpostgres.Config{Conn: db}) },
+	},
+	galera: {
+		Dialect: sqlxhelper.MySQL,
+		Open: func(addresses string) (*sql.DB, error) {
+			settings := waits // of the test, to look at the orders
+			if _, writer := os.LookupEnv(writes); writer {
+				settings = nil
+			}
+			return openInTurn(addresses, "fire", settings), nil
+		},
+		GORM: func(db *sql.DB) gorm.Dialector {
+			return gormmysql.New(gormmysql.Config{Conn: db, SkipInitializeWithVersion: true})
+		},
+	},
+}
 
 // Writers is how many hosts write orders.
 const Writers = 4
@@ -117,7 +137,7 @@ type orderReport struct {
 // and compares.
 func (o Orders) Run(t *testing.T) orderReport {
 	t.Helper()
-	db, err := shops[o.Shop].Open(o.DSN)
+	db, err := shops[o.Shop].Open(o.On.dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,14 +149,14 @@ func (o Orders) Run(t *testing.T) orderReport {
 	}
 	dir := t.TempDir()
 	var stops []func() error
-	for i, h := range o.Network.Hosts("writer", Writers) {
-		stops = append(stops, o.start(t, h, writerOrder{Shop: o.Shop, DSN: o.DSN, Worker: int64(i), Journal: filepath.Join(dir, fmt.Sprint(i))}))
+	for i, h := range o.On.Hosts("writer", Writers) {
+		stops = append(stops, o.start(t, h, writerOrder{Shop: o.Shop, DSN: o.On.dsn, Worker: int64(i), Journal: filepath.Join(dir, fmt.Sprint(i))}))
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), *lasts)
 	defer cancel()
 	for strike := 0; ; strike++ {
-		if err := o.Strike(ctx, strike); err != nil {
+		if err := o.Strike(ctx, strike); err != nil && ctx.Err() == nil {
 			t.Fatal(err)
 		}
 		if !Rest(ctx, time.Second, 3*time.Second) || o.Once {
@@ -148,7 +168,13 @@ func (o Orders) Run(t *testing.T) orderReport {
 			t.Errorf("a writer: %v", err)
 		}
 	}
-	r, err := compare(t.Context(), db, dir)
+	if o.On.serve != nil {
+		_, _, err = o.On.until(t.Context(), o.On.nodes...)
+	}
+	var r orderReport
+	if err == nil {
+		r, err = compare(t.Context(), db, dir)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,6 +271,7 @@ func (w writerOrder) write() error {
 		if db, err = s.Open(w.DSN); err != nil {
 			return err
 		}
+		db.SetMaxOpenConns(4)
 		orm, err = gorm.Open(s.GORM(db), &gorm.Config{Logger: logger.Discard, TranslateError: true}) // after an error db is closed
 		return err
 	})

@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -60,7 +59,7 @@ type taker struct {
 // takers are all ways to know whether the standby has a commit, and one that does not.
 func (c *postgres) takers() []*taker {
 	c.t.Helper()
-	if err := c.primary.exec(c.t.Context(), "CREATE ROLE app LOGIN", "GRANT ALL ON SCHEMA public TO app"); err != nil {
+	if err := c.exec(c.t.Context(), "CREATE ROLE app LOGIN", "GRANT ALL ON SCHEMA public TO app"); err != nil {
 		c.t.Fatal(err)
 	}
 	var all []*taker
@@ -76,7 +75,7 @@ func (c *postgres) takers() []*taker {
 		{"wrapped pgx", "app", 250 * time.Millisecond, pgxConnector, hide},
 		{"mutant", "app", 5 * time.Millisecond, pgxConnector, func(c driver.Conn) driver.Conn { return trusting{c.(*stdlib.Conn)} }},
 	} {
-		dsn := strings.Replace(c.dsn(), "user=postgres", fmt.Sprintf("user=%s application_name=%d", way.user, way.every.Milliseconds()), 1)
+		dsn := strings.Replace(c.dsn, "user=postgres", fmt.Sprintf("user=%s application_name=%d", way.user, way.every.Milliseconds()), 1)
 		connector, err := way.connect(dsn)
 		if err != nil {
 			c.t.Fatal(err)
@@ -93,7 +92,7 @@ func (c *postgres) takers() []*taker {
 		all = append(all, &taker{name: way.name, every: way.every, store: store, failed: map[string]int{}})
 	}
 	Until(c.t.Context(), c.t, "the table", func() error { return all[0].store.CreateTables(c.t.Context()) })
-	if err := c.primary.exec(c.t.Context(), "GRANT ALL ON numbers TO app", "ALTER TABLE numbers OWNER TO app"); err != nil {
+	if err := c.exec(c.t.Context(), "GRANT ALL ON numbers TO app", "ALTER TABLE numbers OWNER TO app"); err != nil {
 		c.t.Fatal(err)
 	}
 	for _, taker := range all {
@@ -120,15 +119,14 @@ func (x *taker) take(ctx context.Context) error {
 // cutOff cancels whatever waits for the standby, again and again.
 func (c *postgres) cutOff(ctx context.Context, every time.Duration) {
 	for Rest(ctx, every, every) {
-		_, _ = c.primary.admin.ExecContext(ctx, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = $1", fmt.Sprint(every.Milliseconds()))
+		_, _ = c.admin().ExecContext(ctx, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = $1", fmt.Sprint(every.Milliseconds()))
 	}
 }
 
 // An operator sees that commits hang, since the standby is away, and cancels them. Then the
 // primary fails as well.
 func TestNumbersOfACommitWhoseWaitWasCutOffAreNotRepeated(t *testing.T) {
-	needPostgres(t)
-	c := newPostgres(t, NewNetwork(t), true, "local")
+	c := newPostgres(t, "", true, "local")
 	takers := c.takers()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -147,7 +145,7 @@ func TestNumbersOfACommitWhoseWaitWasCutOffAreNotRepeated(t *testing.T) {
 	Rest(ctx, *lasts/3, *lasts/3)
 	cancel()
 	running.Wait()
-	if err := errors.Join(c.primary.end(t.Context()), c.promote(t.Context())); err != nil {
+	if err := c.fail(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range takers {
@@ -168,11 +166,10 @@ func TestNumbersOfACommitWhoseWaitWasCutOffAreNotRepeated(t *testing.T) {
 // What does not hear the server must not take a standby that is far away for one that does
 // not answer.
 func TestStandbyThatIsFarAwayConfirmsOnEachDriver(t *testing.T) {
-	needPostgres(t)
-	c := newPostgres(t, NewNetwork(t), true, "local")
+	c := newPostgres(t, "", true, "local")
 	takers := c.takers()
 	c.standby().host.Delay(t, 30*time.Millisecond, 30*time.Millisecond)
-	if err := c.primary.exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_replication"); err != nil {
+	if err := c.exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_replication"); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.caughtUp(t.Context()); err != nil {

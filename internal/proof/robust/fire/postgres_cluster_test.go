@@ -14,31 +14,18 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	_ "github.com/jackc/pgx/v5/stdlib"
 )
 
 const postgresBin = "/usr/lib/postgresql/15/bin/"
 
 // A postgres is a PostgreSQL primary and its standby.
 type postgres struct {
-	t       testing.TB
-	network *Network
-	nodes   [2]*postgresNode
-	primary *postgresNode
+	*cluster
+	admins  map[*node]*sql.DB // by the way that is never cut
+	primary *node
 
-	// synchronous: a commit waits until the standby has it on its disk. commits is the
-	// server's default of synchronous_commit.
+	// synchronous: a commit waits until the standby has it on its disk.
 	synchronous bool
-	commits     string
-}
-
-type postgresNode struct {
-	host   *Host
-	dir    string // of the data
-	log    string
-	server *Server
-	admin  *sql.DB // by the way that is never cut
 }
 
 // postgresConf is for small servers that soon know that the other one is gone. Where
@@ -58,86 +45,91 @@ autovacuum = off
 jit = off
 `
 
-// newPostgres starts a primary and its standby.
-func newPostgres(t testing.TB, n *Network, synchronous bool, commits string) *postgres {
+// newPostgres starts a primary and its standby. commits is the server's default of synchronous_commit.
+func newPostgres(t *testing.T, store string, synchronous bool, commits string) *postgres {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fire-postgres") //nolint:usetesting // the folders above t.TempDir are closed to postgres
-	if err != nil {
-		t.Fatal(err)
+	Need(t)
+	for program := range strings.FieldsSeq("initdb postgres pg_basebackup pg_rewind") {
+		if _, err := exec.LookPath(postgresBin + program); err != nil {
+			t.Fatal(err)
+		}
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := run("chown", "postgres:", dir); err != nil {
-		t.Fatal(err)
-	}
-	c := &postgres{t: t, network: n, synchronous: synchronous, commits: commits}
-	for i := range c.nodes {
-		h := n.Host(fmt.Sprint("postgres", i+1))
-		admin, err := sql.Open("pgx", fmt.Sprintf("postgres://postgres@%s:5432/postgres?sslmode=disable&connect_timeout=20", h.IP))
+	c := &postgres{cluster: newCluster(t, store, "postgres", 2, "postgres"), admins: map[*node]*sql.DB{}, synchronous: synchronous}
+	// The DSN leads to the primary, whichever it is. It is not a URL: lib/pq 1.12 does not
+	// understand one with several hosts and ports.
+	c.dsn = "host=" + addresses(c.nodes, "", "") + " user=postgres dbname=postgres sslmode=disable connect_timeout=1 target_session_attrs=read-write"
+	for _, n := range c.nodes {
+		admin, err := sql.Open("pgx", fmt.Sprintf("postgres://postgres@%s:5432/postgres?sslmode=disable&connect_timeout=20", n.host.IP))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = admin.Close() })
 		admin.SetMaxIdleConns(0) // the server on the other end changes
-		c.nodes[i] = &postgresNode{host: h, dir: filepath.Join(dir, h.Name), log: filepath.Join(dir, h.Name+".log"), admin: admin}
+		c.admins[n] = admin
 	}
-	c.primary = c.nodes[0]
-	if err := c.begin(t.Context()); err != nil {
+	// A node starts as what its data says that it is. What it has left behind may be in its way at first.
+	c.begin = func(ctx context.Context, n *node) error {
+		start := func() {
+			c.launch(n, false, "postgres", postgresBin+"postgres", "-D", n.dir, "-c", "listen_addresses="+n.host.IP,
+				"-c", "primary_conninfo=host="+c.other(n).host.IP+" user=postgres application_name=standby connect_timeout=2")
+		}
+		start()
+		return eventually(ctx, "the server does not answer", func() error {
+			if n.Ended() {
+				start()
+			}
+			return c.admins[n].PingContext(ctx)
+		})
+	}
+	if err := c.init(t.Context(), commits); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func (c *postgres) begin(ctx context.Context) error {
-	p, s := c.nodes[0], c.nodes[1]
+func (c *postgres) init(ctx context.Context, commits string) error {
+	c.primary = c.nodes[0]
+	p, s := c.primary, c.standby()
 	if _, err := p.host.Run(ctx, "postgres", postgresBin+"initdb", "-D", p.dir, "-N", "-A", "trust", "--wal-segsize=1", "--locale=C", "-E", "UTF8"); err != nil {
 		return err
 	}
 	hba := "host all all 10.0.0.0/8 trust\nhost replication all 10.0.0.0/8 trust\n"
 	// The files are the server's. Written over, they stay so.
 	if err := errors.Join(os.WriteFile(filepath.Join(p.dir, "pg_hba.conf"), []byte(hba), 0o600),
-		os.WriteFile(filepath.Join(p.dir, "postgresql.conf"), []byte(postgresConf), 0o600)); err != nil {
+		os.WriteFile(filepath.Join(p.dir, "postgresql.conf"), []byte(postgresConf), 0o600), c.start(ctx, p)); err != nil {
 		return err
 	}
-	c.start(p)
-	if err := c.ready(ctx, p); err != nil {
+	if err := c.exec(ctx, "ALTER SYSTEM SET synchronous_commit = "+commits); err != nil {
 		return err
 	}
-	if err := p.exec(ctx, "ALTER SYSTEM SET synchronous_commit = "+c.commits); err != nil {
+	if err := os.Chmod(s.dir, 0o700); err != nil { // or the server refuses it
 		return err
 	}
 	if _, err := s.host.Run(ctx, "postgres", postgresBin+"pg_basebackup", "-h", p.host.IP, "-U", "postgres", "-D", s.dir, "-c", "fast", "-N"); err != nil {
 		return err
 	}
-	return c.follow(ctx, s)
+	return c.follow(ctx)
 }
 
-// start starts a node as what its data says that it is.
-func (c *postgres) start(n *postgresNode) {
-	n.server = n.host.Start(c.t, n.log, "postgres", postgresBin+"postgres", "-D", n.dir,
-		"-c", "listen_addresses="+n.host.IP,
-		"-c", "primary_conninfo=host="+c.other(n).host.IP+" user=postgres application_name=standby connect_timeout=2")
-}
-
-// follow makes a node that is down the standby of the primary, and waits until it has all
+// follow makes the other node, which is down, the standby of the primary, and waits until it has all
 // that the primary has.
-func (c *postgres) follow(ctx context.Context, n *postgresNode) error {
+func (c *postgres) follow(ctx context.Context) error {
+	n := c.standby()
 	signal := filepath.Join(n.dir, "standby.signal")
-	if err := errors.Join(os.WriteFile(signal, nil, 0o600), run("chown", "postgres:", signal)); err != nil {
-		return err
-	}
-	c.start(n)
-	if err := c.ready(ctx, n); err != nil {
+	if err := errors.Join(os.WriteFile(signal, nil, 0o600), run("chown", "postgres:", signal), c.start(ctx, n)); err != nil {
 		return err
 	}
 	if c.synchronous {
-		if err := c.wait(ctx, "streaming"); err != nil {
-			return err
-		}
-		if err := c.primary.exec(ctx, "ALTER SYSTEM SET synchronous_standby_names = standby", "SELECT pg_reload_conf()"); err != nil {
+		if err := errors.Join(c.wait(ctx, "streaming"), c.waitsForStandby(ctx, "standby")); err != nil {
 			return err
 		}
 	}
 	return c.caughtUp(ctx)
+}
+
+// waitsForStandby sets the name of the standby that commits wait for.
+func (c *postgres) waitsForStandby(ctx context.Context, name string) error {
+	return c.exec(ctx, "ALTER SYSTEM SET synchronous_standby_names = '"+name+"'", "SELECT pg_reload_conf()")
 }
 
 // caughtUp waits until the standby has all that the primary has now, and the primary
@@ -151,12 +143,12 @@ func (c *postgres) caughtUp(ctx context.Context) error {
 		return err
 	}
 	var now string
-	if err := c.primary.admin.QueryRowContext(ctx, "SELECT pg_current_wal_lsn()").Scan(&now); err != nil {
+	if err := c.admin().QueryRowContext(ctx, "SELECT pg_current_wal_lsn()").Scan(&now); err != nil {
 		return err
 	}
 	return eventually(ctx, "the standby does not catch up", func() error {
 		var done bool
-		err := c.primary.admin.QueryRowContext(ctx, "SELECT COALESCE(bool_or(replay_lsn >= CAST($1 AS pg_lsn)), false) FROM pg_stat_replication WHERE application_name = 'standby'", now).Scan(&done)
+		err := c.admin().QueryRowContext(ctx, "SELECT COALESCE(bool_or(replay_lsn >= CAST($1 AS pg_lsn)), false) FROM pg_stat_replication WHERE application_name = 'standby'", now).Scan(&done)
 		if err == nil && !done {
 			err = errors.New("it lags")
 		}
@@ -168,7 +160,7 @@ func (c *postgres) caughtUp(ctx context.Context) error {
 func (c *postgres) wait(ctx context.Context, state string) error {
 	return eventually(ctx, "the standby is not "+state, func() error {
 		var now, sync string
-		err := c.primary.admin.QueryRowContext(ctx, "SELECT state, sync_state FROM pg_stat_replication WHERE application_name = 'standby'").Scan(&now, &sync)
+		err := c.admin().QueryRowContext(ctx, "SELECT state, sync_state FROM pg_stat_replication WHERE application_name = 'standby'").Scan(&now, &sync)
 		if err == nil && (now != "streaming" || now != state && sync != state) {
 			err = fmt.Errorf("it is %s, %s", now, sync)
 		}
@@ -176,52 +168,53 @@ func (c *postgres) wait(ctx context.Context, state string) error {
 	})
 }
 
-func (c *postgres) ready(ctx context.Context, n *postgresNode) error {
-	return eventually(ctx, n.host.Name+" does not answer", func() error {
-		if n.server.Ended() {
-			c.start(n) // what it has left behind may have been in its way
-		}
-		return n.admin.PingContext(ctx)
-	})
-}
-
-func (c *postgres) other(n *postgresNode) *postgresNode {
-	if n == c.nodes[0] {
-		return c.nodes[1]
-	}
-	return c.nodes[0]
-}
+func (c *postgres) other(n *node) *node { return without(c.nodes, n)[0] }
 
 // standby returns the node that is not the primary.
-func (c *postgres) standby() *postgresNode { return c.other(c.primary) }
+func (c *postgres) standby() *node { return c.other(c.primary) }
+
+// admin is the test's way to the primary.
+func (c *postgres) admin() *sql.DB { return c.admins[c.primary] }
+
+// exec executes statements on the primary.
+func (c *postgres) exec(ctx context.Context, statements ...string) error {
+	for _, s := range statements {
+		if _, err := c.admin().ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("%s: %s: %w", c.primary.host.Name, s, err)
+		}
+	}
+	return nil
+}
 
 // detach cuts the replication.
-func (c *postgres) detach() {
-	c.network.Cut([]*Host{c.primary.host}, []*Host{c.standby().host})
-}
+func (c *postgres) detach() { c.Cut(hosts(c.primary), hosts(c.standby())) }
 
 // promote makes the standby the primary. Whoever is to fence the old one has to have done
 // so before.
 func (c *postgres) promote(ctx context.Context) error {
 	next := c.standby()
 	// What it has received it replays first, in any case.
-	if err := next.exec(ctx, "SELECT pg_promote(true, 60)"); err != nil {
+	if _, err := c.admins[next].ExecContext(ctx, "SELECT pg_promote(true, 60)"); err != nil {
 		return err
 	}
 	c.primary = next
 	if c.synchronous {
 		// There is no standby. An operator, or what acts for him, lets the primary go on
 		// without. Until there is one again it must not fail, and here it does not.
-		return next.exec(ctx, "ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
+		return c.waitsForStandby(ctx, "")
 	}
 	return nil
 }
 
-// end ends a node at once, as a power failure would.
-func (n *postgresNode) end(ctx context.Context) error {
-	n.server.Signal(syscall.SIGQUIT)
+// fail ends the primary at once, as a power failure would, and promotes the standby.
+func (c *postgres) fail(ctx context.Context) error {
+	return errors.Join(endPostgres(ctx, c.primary), c.promote(ctx))
+}
+
+func endPostgres(ctx context.Context, n *node) error {
+	n.Signal(syscall.SIGQUIT)
 	return eventually(ctx, n.host.Name+" does not end", func() error {
-		if !n.server.Ended() {
+		if !n.Ended() {
 			return errors.New("it runs")
 		}
 		return nil
@@ -233,7 +226,7 @@ func (n *postgresNode) end(ctx context.Context) error {
 func (c *postgres) rejoin(ctx context.Context) error {
 	old := c.standby()
 	// pg_rewind of PostgreSQL 15 believes the last checkpoint about the timeline.
-	if err := c.primary.exec(ctx, "CHECKPOINT"); err != nil {
+	if err := c.exec(ctx, "CHECKPOINT"); err != nil {
 		return err
 	}
 	err := eventually(ctx, "pg_rewind fails", func() error {
@@ -244,46 +237,44 @@ func (c *postgres) rejoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.follow(ctx, old)
+	return c.follow(ctx)
 }
 
-func (n *postgresNode) exec(ctx context.Context, statements ...string) error {
-	for _, s := range statements {
-		if _, err := n.admin.ExecContext(ctx, s); err != nil {
-			return fmt.Errorf("%s: %s: %w", n.host.Name, s, err)
+// failover returns a strike: the primary is cut off, the standby is promoted, and the old
+// primary comes back as its standby. Before that the standby lags by least to most: what the
+// primary acknowledges meanwhile is lost, if it does not wait.
+//
+// With an asynchronous standby nobody reaches the old primary any more when the new one
+// begins. The loss guard needs that: a store whose halves both take writes does not go
+// back to an earlier state, it has two. And one half of the holders reaches neither for a
+// while, so that they go on with what they have reserved. A synchronous standby needs
+// nothing: one half of the holders reaches the old primary alone, the other the new one.
+func (c *postgres) failover(least, most time.Duration) func(ctx context.Context, strike int) error {
+	return func(ctx context.Context, strike int) error {
+		defer c.Heal()
+		old, next := hosts(c.primary), hosts(c.standby())
+		one, other := c.half(strike/2), c.half(strike/2+1)
+		c.detach()
+		c.Cut(next, one) // which is of no use to anybody yet
+		Rest(ctx, least, most)
+		ctx = context.WithoutCancel(ctx) // a cluster in the middle of a failover is of no use
+		if strike%2 == 1 {
+			c.Cut(old, one)
+			Rest(ctx, 0, time.Second)
 		}
-	}
-	return nil
-}
-
-// dsn leads to the primary, whichever it is. It is not a URL: lib/pq 1.12 does not
-// understand one with several hosts and ports.
-func (c *postgres) dsn() string {
-	return fmt.Sprintf("host=%s,%s user=postgres dbname=postgres sslmode=disable connect_timeout=1 target_session_attrs=read-write",
-		c.nodes[0].host.IP, c.nodes[1].host.IP)
-}
-
-// eventually waits until ready returns nil, for three minutes.
-func eventually(ctx context.Context, what string, ready func() error) error {
-	for began := time.Now(); ; {
-		err := ready()
-		if err == nil {
-			return nil
+		if c.synchronous {
+			c.Cut(old, other)
+		} else {
+			c.Isolate(old...)
 		}
-		if ctx.Err() != nil || time.Since(began) > 3*time.Minute {
-			return fmt.Errorf("fire: %s: %w", what, err)
+		if err := c.promote(ctx); err != nil {
+			return err
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-// needPostgres skips or fails the test if it cannot run.
-func needPostgres(t *testing.T) {
-	t.Helper()
-	Need(t)
-	for program := range strings.FieldsSeq("initdb postgres pg_basebackup pg_rewind") {
-		if _, err := exec.LookPath(postgresBin + program); err != nil {
-			t.Fatal(err)
+		Rest(ctx, 2*time.Second, 4*time.Second)
+		if err := endPostgres(ctx, c.standby()); err != nil {
+			return err
 		}
+		c.Heal()
+		return c.rejoin(ctx)
 	}
 }

@@ -9,20 +9,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
+	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
 const (
@@ -32,8 +34,7 @@ const (
 )
 
 func init() {
-	stores[asynchronous] = openPostgres
-	stores[synchronous] = openPostgres
+	stores[asynchronous], stores[synchronous] = openPostgres, openPostgres
 	stores[notRaised] = func(dsn string) (lease.Store, error) {
 		c, err := pgxConnector(dsn)
 		return newSQLLease(c, err, func(c driver.Conn) driver.Conn { return notRaising{c.(*stdlib.Conn)} })
@@ -104,67 +105,11 @@ func (c notRaising) QueryContext(ctx context.Context, text string, args []driver
 	return c.Conn.QueryContext(ctx, strings.ReplaceAll(text, "set_config('synchronous_commit', 'on', true)", "'as it was'"), args)
 }
 
-// failover returns a strike: the primary is cut off, the standby is promoted, and the old
-// primary comes back as its standby. Before that the standby lags by lag, if that is
-// not zero: what the primary acknowledges meanwhile is lost, if it does not wait.
-//
-// With an asynchronous standby nobody reaches the old primary any more when the new one
-// begins. The loss guard needs that: a store whose halves both take writes does not go
-// back to an earlier state, it has two. And one half of the holders reaches neither for a
-// while, so that they go on with what they have reserved. A synchronous standby needs
-// nothing: one half of the holders reaches the old primary alone, the other the new one.
-func (c *postgres) failover(least, most time.Duration) func(ctx context.Context, strike int) error {
-	return func(ctx context.Context, strike int) error {
-		defer c.network.Heal()
-		old, next := c.primary.host, c.standby().host
-		say := func(what string) { c.t.Logf("%s: %s: %s", time.Now().Format("15:04:05.000"), old.Name, what) }
-		one, other := c.halves(strike)
-		c.detach()
-		c.network.Cut([]*Host{next}, one) // which is of no use to anybody yet
-		say("detached")
-		Rest(ctx, least, most)
-		ctx = context.WithoutCancel(ctx) // a cluster in the middle of a failover is of no use
-		if strike%2 == 1 {
-			c.network.Cut([]*Host{old}, one)
-			Rest(ctx, 0, time.Second)
-		}
-		if c.synchronous {
-			c.network.Cut([]*Host{old}, other)
-		} else {
-			c.network.Isolate(old)
-		}
-		say("cut off")
-		if err := c.promote(ctx); err != nil {
-			return err
-		}
-		say("followed by the promoted standby")
-		Rest(ctx, 2*time.Second, 4*time.Second)
-		if err := c.standby().end(ctx); err != nil {
-			return err
-		}
-		c.network.Heal()
-		say("ended, healed")
-		err := c.rejoin(ctx)
-		say("standby")
-		return err
-	}
-}
-
-// halves returns two halves of the hosts that are not servers.
-func (c *postgres) halves(strike int) (one, other []*Host) {
-	all := c.network.Others(c.nodes[0].host, c.nodes[1].host)
-	one, other = all[:len(all)/2], all[len(all)/2:]
-	if strike/2%2 == 1 {
-		one, other = other, one
-	}
-	return one, other
-}
-
-// fire returns what puts the cluster on fire.
-func (c *postgres) fire(store string, least, most time.Duration) Fire {
+// fire returns what puts the cluster on fire: a standby that lags by least to most.
+func (c *postgres) fire(least, most time.Duration) Fire {
 	c.t.Helper()
 	// The tables are there before the first claim, and so is the standby's copy of them.
-	s, err := sqllease.New(c.primary.admin, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Logger: quiet})
+	s, err := sqllease.New(c.admin(), sqlstore.Config{Dialect: sqlstore.PostgreSQL, Logger: quiet})
 	if err == nil {
 		err = s.CreateTables(c.t.Context())
 	}
@@ -174,7 +119,9 @@ func (c *postgres) fire(store string, least, most time.Duration) Fire {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return Fire{Leases: chaos.Leases{Store: store, DSN: c.dsn()}, Network: c.network, Strike: c.failover(least, most)}
+	f := c.cluster.fire()
+	f.Lister, f.Strike = nil, c.failover(least, most)
+	return f
 }
 
 // lagging is so long that all rows have expired on the standby by then.
@@ -182,41 +129,22 @@ const lagging = 7 * time.Second
 
 // laggingStandby returns a fire on an asynchronous standby that lags by least to most.
 func laggingStandby(least, most time.Duration) func(t *testing.T) Fire {
-	return func(t *testing.T) Fire {
-		needPostgres(t)
-		f := newPostgres(t, NewNetwork(t), false, "on").fire(asynchronous, least, most)
-		f.Weather = true
-		return f
-	}
-}
-
-func TestStandbyThatLagsRepeatsNoIDWithTheLossGuard(t *testing.T) {
-	Burn(t, laggingStandby(0, lagging), chaos.Guard,
-		Mutant{Rules: chaos.NoGuard, Light: laggingStandby(lagging, lagging+time.Second)})
+	return func(t *testing.T) Fire { return newPostgres(t, asynchronous, false, "on").fire(least, most) }
 }
 
 // synchronousStandby returns a fire on a standby for which commits wait. A cluster with this
 // setting must forget something that it has confirmed, or nothing.
 func synchronousStandby(setting, store string, least, most time.Duration, forgets bool) func(t *testing.T) Fire {
 	return func(t *testing.T) Fire {
-		needPostgres(t)
-		f := newPostgres(t, NewNetwork(t), true, setting).fire(store, least, most)
-		f.Weather = true
+		f := newPostgres(t, store, true, setting).fire(least, most)
 		f.May.DirtyReads = true // see TestRowIsFoundLostInAStateThatAFailoverUndoes
-		f.History = t.TempDir()
-		f.Check = func(t *testing.T) {
-			if got := f.forgotten(t); (got != "") != forgets {
-				t.Errorf("the cluster has forgotten %q; want something: %t", got, forgets)
+		f.Check = func(t *testing.T, r chaos.Result) {
+			if got := forgotten(r.Operations); len(r.Operations) == 0 || (got != "") != forgets {
+				t.Errorf("of %d operations the cluster has forgotten %q; want something: %t", len(r.Operations), got, forgets)
 			}
 		}
 		return f
 	}
-}
-
-// The server's default would not wait for the standby, and the store does.
-func TestSynchronousStandbyRepeatsNoID(t *testing.T) {
-	Burn(t, synchronousStandby("local", synchronous, 0, 4*time.Second, false), chaos.Fence,
-		Mutant{Rules: chaos.NoGuard, Light: synchronousStandby("local", notRaised, lagging, lagging+time.Second, true)})
 }
 
 // The holders are left alone, so that the longest pause is the failover's. It says
@@ -279,34 +207,42 @@ func claim(ctx context.Context, s lease.Store, owner string) (leasestore.Reply, 
 	})
 }
 
-func TestWriteThatNoStandbyHasIsNotConfirmed(t *testing.T) {
-	needPostgres(t)
-	c := newPostgres(t, NewNetwork(t), true, "local")
-	byPGX, err := pgxConnector(c.dsn())
-	if err != nil {
-		t.Fatal(err)
-	}
-	byPQ, err := pqConnector(c.dsn())
-	if err != nil {
-		t.Fatal(err)
-	}
+// PostgreSQL shows a row whose commit was cut off before the standby had it. pgx returns an
+// error then, and lib/pq none.
+func TestWhatNoStandbyHasIsNotConfirmed(t *testing.T) {
+	c := newPostgres(t, synchronous, true, "local")
 	claims := map[string]lease.Store{}
-	open := func(owner string, d driver.Connector, wrap func(driver.Conn) driver.Conn) {
-		if claims[owner], err = newSQLLease(d, nil, wrap); err != nil {
+	for owner, d := range map[string]struct {
+		connect func(dsn string) (driver.Connector, error)
+		wrap    func(driver.Conn) driver.Conn
+	}{
+		"pgx":    {pgxConnector, nil},
+		"pq":     {pqConnector, nil},
+		"mutant": {pqConnector, func(c driver.Conn) driver.Conn { return hasty{c.(pqConn)} }},
+	} {
+		connector, err := d.connect(c.dsn)
+		if claims[owner], err = newSQLLease(connector, err, d.wrap); err != nil {
 			t.Fatal(err)
 		}
 	}
-	open("pgx", byPGX, nil)
-	open("pq", byPQ, nil)
-	open("mutant", byPQ, func(c driver.Conn) driver.Conn { return hasty{c.(pqConn)} })
-	Until(t.Context(), t, "the tables", func() error { return claims["pgx"].(*sqllease.Store).CreateTables(t.Context()) })
-	tries := 0
-	Until(t.Context(), t, "a claim", func() error {
-		tries++
-		_, err := claim(t.Context(), claims["pgx"], fmt.Sprint("before", tries))
-		return err
-	})
-	before := c.owners()
+	c.firstClaim(claims["pgx"])
+	if err := c.exec(t.Context(), orderTables...); err != nil {
+		t.Fatal(err)
+	}
+	g, err := core.New(core.Config{Worker: core.StaticWorker(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := func() (owners string, orders int) {
+		if err := c.admin().QueryRowContext(t.Context(), "SELECT COALESCE((SELECT string_agg(owner, ' ' ORDER BY owner) FROM snowkey_leases WHERE owner <> ''), ''), (SELECT count(*) FROM fire_orders)").Scan(&owners, &orders); err != nil {
+			t.Fatal(err)
+		}
+		return owners, orders
+	}
+	before, _ := rows()
+	if err := c.caughtUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	c.detach()
 	for owner, s := range claims {
 		_, err := claim(t.Context(), s, owner)
@@ -314,12 +250,43 @@ func TestWriteThatNoStandbyHasIsNotConfirmed(t *testing.T) {
 			t.Errorf("Claim that no standby has, by %s = %v; want it to succeed: %t", owner, err, mutant)
 		}
 	}
-	if err := errors.Join(c.primary.end(t.Context()), c.promote(t.Context())); err != nil {
+	for i, name := range []string{"pgx", "postgres"} {
+		db, err := sqlx.Open(name, c.dsn+" options='-c synchronous_commit=on'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		o := &order{Number: name, LineCount: 1, Lines: []orderLine{{Quantity: 1}}}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		err = sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
+			return sqlxhelper.New(g).InsertGraph(ctx, tx, "fire_orders", o)
+		})
+		cancel()
+		if !errors.Is(err, sqlxhelper.ErrCommitUnknown) {
+			t.Errorf("by %s: InTx of what no standby has = %v; want %v", name, err, sqlxhelper.ErrCommitUnknown)
+		}
+		if _, orders := rows(); orders != i+1 {
+			t.Errorf("by %s: the primary shows %d orders; want %d, or the test shows nothing", name, orders, i+1)
+		}
+	}
+	if err := c.fail(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.owners(); !slices.Equal(got, before) {
-		t.Errorf("after the failover the rows have the owners %q; want %q, since no standby had more", got, before)
+	if got, orders := rows(); got != before || orders > 0 {
+		t.Errorf("after the failover the rows have the owners %q, and there are %d orders; want %q and none, since no standby had more", got, orders, before)
 	}
+}
+
+// firstClaim makes the tables, and claims a row.
+func (c *postgres) firstClaim(s lease.Store) (held leasestore.Reply) {
+	ctx, tries := c.t.Context(), 0
+	Until(ctx, c.t, "the tables", func() error { return s.(*sqllease.Store).CreateTables(ctx) })
+	Until(ctx, c.t, "a claim", func() (err error) {
+		tries++
+		held, err = claim(ctx, s, fmt.Sprint("before", tries))
+		return err
+	})
+	return held
 }
 
 // PostgreSQL shows a write whose wait for the standby was cancelled. Here it is a release.
@@ -329,24 +296,13 @@ func TestWriteThatNoStandbyHasIsNotConfirmed(t *testing.T) {
 // It does no harm: the holder draws no ID, and others wait for the row a little longer.
 // That is why the histories of such clusters are checked with Allowance.DirtyReads.
 func TestRowIsFoundLostInAStateThatAFailoverUndoes(t *testing.T) {
-	needPostgres(t)
-	c := newPostgres(t, NewNetwork(t), true, "local")
-	connector, err := pgxConnector(c.dsn())
+	c := newPostgres(t, synchronous, true, "local")
+	connector, err := pgxConnector(c.dsn)
+	s, err := newSQLLease(connector, err, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSQLLease(connector, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	Until(t.Context(), t, "the tables", func() error { return s.(*sqllease.Store).CreateTables(t.Context()) })
-	var held leasestore.Reply
-	tries := 0
-	Until(t.Context(), t, "a claim", func() (err error) {
-		tries++
-		held, err = claim(t.Context(), s, fmt.Sprint(tries))
-		return err
-	})
+	held := c.firstClaim(s)
 	space, row := leasestore.Space{Namespace: "n", Workers: 4, Layout: "l"}, held.Row
 	renew := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -371,7 +327,7 @@ func TestRowIsFoundLostInAStateThatAFailoverUndoes(t *testing.T) {
 		}
 		return fmt.Errorf("Renew after it = %w; want a *lease.LostError", err)
 	})
-	if err := errors.Join(c.primary.end(t.Context()), c.promote(t.Context())); err != nil {
+	if err := c.fail(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := renew(); err != nil {
@@ -379,23 +335,18 @@ func TestRowIsFoundLostInAStateThatAFailoverUndoes(t *testing.T) {
 	}
 }
 
-// owners returns the owners of rows that the primary knows.
-func (c *postgres) owners() (owners []string) {
-	c.t.Helper()
-	rows, err := c.primary.admin.QueryContext(c.t.Context(), "SELECT owner FROM snowkey_leases WHERE owner <> '' ORDER BY owner")
-	if err != nil {
-		c.t.Fatal(err)
+// What it must find is TestOrdersThatNoStandbyHasAreMissed.
+func TestOrdersOnASynchronousStandbyAreWholeOrAbsent(t *testing.T) {
+	c := newPostgres(t, "", true, "on")
+	Orders{Shop: "PostgreSQL", On: c.cluster, Strike: c.failover(0, 3*time.Second)}.Run(t).Whole(t)
+}
+
+// The run that shows that orders which are lost would be found: commits do not wait.
+func TestOrdersThatNoStandbyHasAreMissed(t *testing.T) {
+	Nightly(t)
+	c := newPostgres(t, "", true, "local")
+	r := Orders{Shop: "PostgreSQL", On: c.cluster, Strike: c.failover(2*time.Second, 3*time.Second), Once: true}.Run(t)
+	if len(r.Problems) == 0 {
+		t.Errorf("no problem with %d orders; want some that were lost, or the check finds nothing", r.Orders)
 	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var owner string
-		if err := rows.Scan(&owner); err != nil {
-			c.t.Fatal(err)
-		}
-		owners = append(owners, owner)
-	}
-	if err := rows.Err(); err != nil {
-		c.t.Fatal(err)
-	}
-	return owners
 }
