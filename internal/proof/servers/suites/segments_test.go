@@ -5,14 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
@@ -28,9 +28,7 @@ func (g leaseTarget) segments(t *testing.T, db *sql.DB, table string) *sqlsegmen
 		table = sqlsegment.DefaultTable
 	}
 	s, err := sqlsegment.New(db, g.config(table))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -43,18 +41,14 @@ func (g leaseTarget) runSegments(t *testing.T) {
 	segmenttest.Run(t, segmenttest.Harness{
 		Open: func(t *testing.T) segmenttest.Store {
 			s := g.segments(t, g.open(t), "")
-			if err := s.CreateTables(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.CreateTables(t.Context()))
 			return s
 		},
 		LosesReplies: func(t *testing.T) segmenttest.Store { return g.segments(t, g.losingCommits(t), "") },
 		Foreign: func(t *testing.T, tag, column string, value any) segmenttest.Store {
 			tables++
 			table := fmt.Sprint("foreign_", tables)
-			for _, text := range foreign.Segments(table, tag, column, value, value == segmenttest.NoColumn) {
-				g.exec(t, text)
-			}
+			g.exec(t, foreign.Segments(table, tag, column, value, value == segmenttest.NoColumn)...)
 			return g.segments(t, g.open(t), table)
 		},
 	})
@@ -101,42 +95,36 @@ func TestLeafsOwnTableServesBesideAServerOfLeaf(t *testing.T) {
 		if g.dialect == sqlstore.PostgreSQL {
 			create = strings.NewReplacer("`", "", "bigint(20)", "bigint", "int(11)", "int", " ON UPDATE CURRENT_TIMESTAMP", "", " ENGINE=InnoDB", "").Replace(create)
 		}
-		g.exec(t, create)
-		g.exec(t, "insert into leaf_alloc(biz_tag, max_id, step, description) values('leaf-segment-test', 1, 2000, 'Test leaf Segment Mode Get Id')")
+		g.exec(t, create, "insert into leaf_alloc(biz_tag, max_id, step, description) values('leaf-segment-test', 1, 2000, 'Test leaf Segment Mode Get Id')")
 		db := g.open(t)
 		store := g.segments(t, db, "leaf_alloc")
 		if _, err := store.Take(t.Context(), segment.Take{Tag: "leaf-segment-test"}); !errors.Is(err, sqlstore.ErrSchema) {
 			t.Errorf("Take from Leaf's table as it is = %v; want %v", err, sqlstore.ErrSchema)
 		}
-		for _, text := range store.AlterLeaf() {
-			g.exec(t, text)
-		}
+		g.exec(t, store.AlterLeaf()...)
 
 		var given numbers
 		var wg sync.WaitGroup
-		wg.Go(func() { // Leaf: one transaction of UPDATE and SELECT
+		leaf := func() (end, step int64, err error) { // one transaction of UPDATE and SELECT
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				return 0, 0, err
+			}
+			defer func() { _ = tx.Rollback() }()
+			_, err = tx.Exec("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'leaf-segment-test'")
+			if err == nil {
+				err = tx.QueryRow("SELECT max_id, step FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'").Scan(&end, &step)
+			}
+			return end, step, errors.Join(err, tx.Commit())
+		}
+		wg.Go(func() {
 			for range 20 {
-				var first, end, step int64
-				err := func() error {
-					tx, err := db.BeginTx(t.Context(), nil)
-					if err != nil {
-						return err
-					}
-					defer func() { _ = tx.Rollback() }()
-					if _, err := tx.ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = 'leaf-segment-test'"); err != nil {
-						return err
-					}
-					if err := tx.QueryRowContext(t.Context(), "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'").Scan(&end, &step); err != nil {
-						return err
-					}
-					first = end - step
-					return tx.Commit()
-				}()
+				end, step, err := leaf()
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				for k := first; k < end; k++ {
+				for k := end - step; k < end; k++ {
 					given.add(types.Snowflake(k))
 				}
 			}
@@ -144,19 +132,17 @@ func TestLeafsOwnTableServesBesideAServerOfLeaf(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for range 4 {
-					a, err := segment.New(g.segments(t, db, "leaf_alloc"), segment.Config{Tag: "leaf-segment-test", Step: 100, Hold: -1})
+					a, err := segment.New(store, segment.Config{Tag: "leaf-segment-test", Step: 100, Hold: -1})
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					for range 3 {
 						ids := make([]types.Snowflake, 130)
-						if err := a.Fill(t.Context(), ids); err != nil {
-							t.Error(err)
-						}
+						err = errors.Join(err, a.Fill(t.Context(), ids))
 						given.add(ids...)
 					}
-					if err := a.Close(t.Context()); err != nil {
+					if err := errors.Join(err, a.Close(t.Context())); err != nil {
 						t.Error(err)
 					}
 				}
@@ -174,13 +160,7 @@ func TestLeafsOwnTableServesBesideAServerOfLeaf(t *testing.T) {
 func TestSegmentsRepeatNothingWhileConnectionsAreKilled(t *testing.T) {
 	const kills, least = 150, 1000 // numbers
 	lockTargets(t, func(t *testing.T, g leaseTarget) {
-		first := g.segments(t, g.open(t), "")
-		if err := first.CreateTables(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := first.Create(t.Context(), segment.Row{Tag: "orders", Next: 1, Step: 50, Stride: 1}); err != nil {
-			t.Fatal(err)
-		}
+		g.ordersRow(t, g.open(t), segment.Row{Next: 1, Stride: 1})
 		stop, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var given numbers
@@ -189,7 +169,7 @@ func TestSegmentsRepeatNothingWhileConnectionsAreKilled(t *testing.T) {
 			db := g.open(t)
 			wg.Go(func() {
 				for stop.Err() == nil {
-					a, err := segment.New(g.segments(t, db, ""), segment.Config{Tag: "orders", Logger: slog.New(slog.DiscardHandler), Hold: -1, MaxWait: time.Second})
+					a, err := segment.New(g.segments(t, db, ""), segment.Config{Tag: "orders", Logger: quiet, Hold: -1, MaxWait: time.Second})
 					if err != nil {
 						t.Error(err)
 						return
@@ -224,115 +204,18 @@ func TestSegmentsRepeatNothingWhileConnectionsAreKilled(t *testing.T) {
 // lockTargets, they are known by their name, and on MySQL by their database.
 func (g leaseTarget) killSome(t *testing.T) (killed int) {
 	t.Helper()
-	query, kill := "SELECT pid FROM pg_stat_activity WHERE application_name = '"+g.application+"'", "SELECT pg_terminate_backend(%d)"
+	query := "SELECT pid FROM pg_stat_activity WHERE application_name = '" + g.application + "'"
 	if g.dialect == sqlstore.MySQL {
-		query, kill = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()", "KILL %d" // which MySQL does not prepare
+		query = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
 	}
-	conn, err := g.admin.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
 	var ids []int64
-	rows, err := conn.QueryContext(t.Context(), query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sqlx.NewDb(g.admin, g.driver).Select(&ids, query))
 	for _, id := range ids {
-		if rand.IntN(3) > 0 {
-			continue
-		}
-		if _, err := conn.ExecContext(t.Context(), fmt.Sprintf(kill, id)); err == nil { // or it has ended
+		if rand.IntN(3) == 0 && g.kill(t, id) == nil { // or it has ended
 			killed++
 		}
 	}
 	return killed
-}
-
-func TestATransactionThatHoldsTheOnlyConnectionGetsAnErrorThatSaysSo(t *testing.T) {
-	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		db := g.open(t)
-		store := g.segments(t, db, "")
-		if err := store.CreateTables(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Create(t.Context(), segment.Row{Tag: "orders", Next: 1, Step: 50, Stride: 1}); err != nil {
-			t.Fatal(err)
-		}
-		db.SetMaxOpenConns(1)
-		for name, hold := range map[string]time.Duration{"prefetch": 0, "no prefetch": -1} {
-			a, err := segment.New(store, segment.Config{Tag: "orders", Logger: slog.New(slog.DiscardHandler), Hold: hold})
-			if err != nil {
-				t.Fatal(err)
-			}
-			tx, err := db.BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = a.Next(t.Context())
-			if err == nil || !strings.Contains(err.Error(), "connection") {
-				t.Errorf("Next with %s, in a transaction that has the only connection = %v; want an error that says so", name, err)
-			}
-			if err := errors.Join(tx.Rollback(), a.Close(context.Background())); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-}
-
-// The scenarios are package segment's, with the same numbers.
-func TestNoScenarioOfSegmentsBreaksThePromise(t *testing.T) {
-	allocator := func(t *testing.T, s *sqlsegment.Store) *segment.Allocator {
-		a, err := segment.New(s, segment.Config{Tag: "orders", Hold: -1, Logger: quiet})
-		must(t, err)
-		t.Cleanup(func() { _ = a.Close(context.WithoutCancel(t.Context())) })
-		return a
-	}
-	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		db := g.open(t)
-		s := g.ordersRow(t, db, segment.Row{Next: 1, Stride: 1})
-		t.Run("46 commit of a segment unknown", func(t *testing.T) {
-			connector, err := g.connect(g.dsn)
-			if err != nil {
-				t.Fatalf("no connector for %s", g.driver)
-			}
-			var commits atomic.Int64
-			lossy := g.pool(t, losingConnector{connector, func() bool { return commits.Add(1) == 1 }})
-			if id, err := allocator(t, g.segments(t, lossy, "")).Next(t.Context()); id != 11 || err != nil {
-				t.Errorf("Next = %d, %v; want 11: the range of the first commit is burnt", id, err)
-			}
-		})
-		t.Run("47 rollback of the program", func(t *testing.T) {
-			g.exec(t, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
-			a := allocator(t, s)
-			before, err := s.Rows(t.Context())
-			must(t, err)
-			tx, err := db.BeginTx(t.Context(), nil)
-			must(t, err)
-			id, err := a.Next(t.Context())
-			must(t, err)
-			_, err = tx.Exec(fmt.Sprintf("INSERT INTO orders VALUES (%d)", id))
-			must(t, err)
-			must(t, tx.Rollback())
-			rows, err := s.Rows(t.Context())
-			if err != nil || rows[0].Next != before[0].Next+10 || rows[0].Version != before[0].Version+1 {
-				t.Errorf("Rows after the rollback = %+v, %v; want that of one fetch after %+v", rows, err, before)
-			}
-			if again, err := a.Next(t.Context()); again != id+1 || err != nil {
-				t.Errorf("Next after the rollback = %d, %v; want %d", again, err, id+1)
-			}
-		})
-	})
 }
 
 // The statement that the error names makes a row that serves.

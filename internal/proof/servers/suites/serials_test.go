@@ -31,14 +31,16 @@ func levels(t *testing.T, g leaseTarget) []sql.IsolationLevel {
 	return all
 }
 
-func TestServersPassTheCasesOfSerials(t *testing.T) {
-	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		t.Parallel() // most of the time they wait for disks
-		serialcases.Run(t, serialcases.Target{
-			Dialect: g.dialect, Driver: g.driver, Levels: levels(t, g), Refuses: g.dialect == sqlstore.PostgreSQL,
-			Open: func(t *testing.T) *sql.DB { t.Helper(); return g.open(t) },
-		})
+func serials(t *testing.T, g leaseTarget, levels ...sql.IsolationLevel) {
+	t.Parallel() // most of the time they wait for disks
+	serialcases.Run(t, serialcases.Target{
+		Dialect: g.dialect, Driver: g.driver, Levels: levels, Refuses: g.dialect == sqlstore.PostgreSQL,
+		Open: func(t *testing.T) *sql.DB { t.Helper(); return g.open(t) },
 	})
+}
+
+func TestServersPassTheCasesOfSerials(t *testing.T) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) { serials(t, g, levels(t, g)...) })
 }
 
 // What a program may have set must not matter.
@@ -54,14 +56,7 @@ func TestServersPassTheCasesOfSerialsUnderOtherSettings(t *testing.T) {
 			return leaseMariaDB(t, func(c *mysql.Config) { c.Params = map[string]string{"sql_mode": "'ANSI,PIPES_AS_CONCAT'"} })
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := target(t)
-			serialcases.Run(t, serialcases.Target{
-				Dialect: g.dialect, Driver: g.driver, Levels: []sql.IsolationLevel{sql.LevelDefault}, Refuses: g.dialect == sqlstore.PostgreSQL,
-				Open: func(t *testing.T) *sql.DB { t.Helper(); return g.open(t) },
-			})
-		})
+		t.Run(name, func(t *testing.T) { serials(t, target(t), sql.LevelDefault) })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -28,45 +29,32 @@ func pastTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 	})
 }
 
-func (g leaseTarget) bare(t *testing.T, log *slog.Logger) *sqllease.Store {
-	t.Helper()
-	c := g.config(sqllease.DefaultTable)
-	c.Logger = log
-	s, err := sqllease.New(g.open(t), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // An installation of an older version has no table of past holders, until somebody creates it.
 func TestLeasesGoOnWithoutTheTableOfPastHolders(t *testing.T) {
 	pastTargets(t, func(t *testing.T, g leaseTarget) {
 		s := g.store(t, g.open(t))
 		g.exec(t, "DROP TABLE snowkey_leases_past")
-		c := newLease()
-		c.Only, c.Holder = []int64{7}, "old"
-		r := mustClaim(t, s, c) // which makes the space
-		renewed, err := s.Renew(t.Context(), leaseRenewal(c, r))
-		if err != nil {
-			t.Fatalf("Renew() = %v; want it renewed", err)
+		claim := func(worker int64, holder string) (leasestore.Claim, leasestore.Reply) {
+			c := newLease()
+			c.Only, c.Holder = []int64{worker}, holder
+			return c, mustClaim(t, s, c)
 		}
+		c, r := claim(7, "old") // which makes the space
+		renewed, err := s.Renew(t.Context(), leaseRenewal(c, r))
+		must(t, err)
 		_, err = s.History(t.Context(), c.Space, 7)
 		if !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), s.Statements()[2]) {
 			t.Errorf("History() without the table = %v; want ErrNoTable, and the statement", err)
 		}
 
 		g.store(t, g.open(t)) // creates the table
-		s = g.bare(t, nil)
-		want := leasestore.Holder{Worker: 7, Epoch: 1, Holder: "old", Until: renewed.Row.Until}
-		if got, err := s.History(t.Context(), c.Space, 7); err != nil || !slices.Equal(got, []leasestore.Holder{want}) {
-			t.Errorf("History() of an empty table = %+v, %v; want %+v", got, err, want)
-		}
+		s = g.bare(t, g.open(t))
+		want := map[int64]leasestore.Holder{7: {Worker: 7, Epoch: 1, Holder: "old", Until: renewed.Row.Until}}
 		for worker := range int64(3) { // rows that the table does not have
-			c = newLease()
-			c.Only, c.Holder = []int64{worker}, "new"
-			r = mustClaim(t, s, c)
-			want = leasestore.Holder{Worker: worker, Epoch: 1, Holder: "new", From: r.Now, Until: r.Row.Until}
+			_, r := claim(worker, "new")
+			want[worker] = leasestore.Holder{Worker: worker, Epoch: 1, Holder: "new", From: r.Now, Until: r.Row.Until}
+		}
+		for worker, want := range want {
 			if got, err := s.History(t.Context(), c.Space, worker); err != nil || !slices.Equal(got, []leasestore.Holder{want}) {
 				t.Errorf("History() = %+v, %v; want %+v", got, err, want)
 			}
@@ -78,26 +66,20 @@ func TestLeasesGoOnWithoutTheTableOfPastHolders(t *testing.T) {
 func (g leaseTarget) restricted(t *testing.T) leaseTarget {
 	t.Helper()
 	user := "past_" + strings.ToLower(rand.Text())
-	rights := "GRANT SELECT, INSERT, UPDATE ON %s TO %s"
 	if g.dialect == sqlstore.PostgreSQL {
-		schema := g.dsn[strings.Index(g.dsn, "search_path=")+len("search_path="):]
-		schema, _, _ = strings.Cut(schema, "&")
-		g.exec(t, "CREATE ROLE "+user)
-		t.Cleanup(func() { g.exec(t, "DROP OWNED BY "+user); g.exec(t, "DROP ROLE "+user) })
-		g.exec(t, "GRANT USAGE ON SCHEMA "+schema+" TO "+user)
-		g.dsn += "&role=" + user
+		g.exec(t, "CREATE ROLE "+user, "GRANT USAGE ON SCHEMA "+g.schema+" TO "+user)
+		t.Cleanup(func() { g.exec(t, "DROP OWNED BY "+user, "DROP ROLE "+user) })
+		g.dsn += "&role=" + url.QueryEscape(user)
 	} else {
 		config, err := mysql.ParseDSN(g.dsn)
-		if err != nil {
-			t.Fatal("the DSN cannot be parsed")
-		}
+		must(t, err)
 		g.exec(t, "CREATE USER "+user+" IDENTIFIED BY 'open-sesame'")
 		t.Cleanup(func() { g.exec(t, "DROP USER "+user) })
 		config.User, config.Passwd = user, "open-sesame"
 		g.dsn = config.FormatDSN()
 	}
 	for _, table := range []string{"snowkey_leases", "snowkey_leases_meta"} {
-		g.exec(t, fmt.Sprintf(rights, table, user))
+		g.exec(t, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE ON %s TO %s", table, user))
 	}
 	return g
 }
@@ -111,12 +93,12 @@ func TestLeasesGoOnWithoutTheRightToRecordHolders(t *testing.T) {
 				g.exec(t, "DROP TABLE snowkey_leases_past")
 			}
 			var log bytes.Buffer
-			s := restricted.bare(t, slog.New(slog.NewTextHandler(&log, nil)))
-			if err := s.CreateTables(t.Context()); err != nil {
-				t.Errorf("CreateTables() %s = %v; want nil", table, err)
-			}
-			if !strings.Contains(log.String(), "sqllease: no table of past holders") {
-				t.Errorf("CreateTables() %s logs %q; want a warning", table, &log)
+			config := g.config(sqllease.DefaultTable)
+			config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			s, err := sqllease.New(restricted.open(t), config)
+			must(t, err)
+			if err := s.CreateTables(t.Context()); err != nil || !strings.Contains(log.String(), "sqllease: no table of past holders") {
+				t.Errorf("CreateTables() %s = %v, and logs %q; want nil, and a warning", table, err, &log)
 			}
 			c := newLease()
 			r := mustClaim(t, s, c)
@@ -136,11 +118,8 @@ func TestAClaimRemovesOldRecords(t *testing.T) {
 		s := g.store(t, g.open(t))
 		c := newLease()
 		c.Space.Workers, c.Holder = 1, strings.Repeat("w", 64)
-		r := mustClaim(t, s, c)
-		g.exec(t, "UPDATE snowkey_leases_past SET records = REPEAT('0123456789', 3000)")
-		if err := s.Release(t.Context(), leasestore.Release{Space: c.Space, Epoch: 1, Owner: c.Owner, Known: []string{c.Nonce}, Nonce: "n", End: r.Now}); err != nil {
-			t.Fatal(err)
-		}
+		mustClaim(t, s, c)
+		g.exec(t, "UPDATE snowkey_leases_past SET records = REPEAT('0123456789', 3000)", "UPDATE snowkey_leases SET reserved_until = 1, owner = ''")
 		c.Owner, c.Nonce = rand.Text(), rand.Text()
 		mustClaim(t, s, c)
 		var length int
@@ -155,20 +134,7 @@ func TestALockedTableOfPastHoldersStopsNoClaim(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		s := g.store(t, g.open(t))
 		mustClaim(t, s, newLease())
-		conn, err := g.admin.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		lock, unlock := []string{"BEGIN", "LOCK TABLE snowkey_leases_past IN ACCESS EXCLUSIVE MODE"}, "ROLLBACK"
-		if g.dialect == sqlstore.MySQL {
-			lock, unlock = []string{"LOCK TABLES snowkey_leases_past WRITE"}, "UNLOCK TABLES"
-		}
-		for _, text := range lock {
-			if _, err := conn.ExecContext(t.Context(), text); err != nil {
-				t.Fatal(err)
-			}
-		}
+		release := g.lockTables(t, "snowkey_leases_past")
 		// A claim waits for the lock for half of its time, and goes on without the record in the other
 		// half. How long a half must be depends on how busy the machine is.
 		var c leasestore.Claim
@@ -176,6 +142,7 @@ func TestALockedTableOfPastHoldersStopsNoClaim(t *testing.T) {
 		for limit := 2 * time.Second; ; limit *= 4 {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			c = newLease()
+			var err error
 			r, err = s.Claim(ctx, c)
 			cancel()
 			if err == nil {
@@ -185,9 +152,7 @@ func TestALockedTableOfPastHoldersStopsNoClaim(t *testing.T) {
 				t.Fatalf("Claim() within %v while the table is locked = %v; want a row", limit, err)
 			}
 		}
-		if _, err := conn.ExecContext(t.Context(), unlock); err != nil {
-			t.Fatal(err)
-		}
+		release()
 		if row, err := s.Renew(t.Context(), leaseRenewal(c, r)); err != nil {
 			t.Errorf("Renew() after it is unlocked = %+v, %v; want it renewed", row, err)
 		}

@@ -1,0 +1,386 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/lib/pq"
+
+	"github.com/snowkey/snowkey/core/lease/sqllease"
+	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/proof/servers/faultproxy"
+	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
+)
+
+// A leaseTarget is a server, a way to reach it, and a place there of the test's
+// own.
+type leaseTarget struct {
+	dialect sqlstore.Dialect
+	driver  string
+	dsn     string
+	schema  string // "": the connections find it
+	admin   *sql.DB
+	// application is the name by which the server knows its connections, or empty.
+	application string
+	connect     func(dsn string) (driver.Connector, error)
+}
+
+// open returns a pool of at most eight connections. All handles of a test share it.
+func (g leaseTarget) open(t *testing.T) *sql.DB {
+	t.Helper()
+	return g.pool(t, g.connector(t))
+}
+
+func (g leaseTarget) connector(t *testing.T) driver.Connector {
+	t.Helper()
+	c, err := g.connect(g.dsn)
+	if err != nil {
+		t.Fatalf("no connector for %s", g.driver)
+	}
+	return c
+}
+
+func (leaseTarget) pool(t *testing.T, c driver.Connector) *sql.DB {
+	t.Helper()
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(8)
+	t.Cleanup(func() { must(t, db.Close()) })
+	return db
+}
+
+// openOne returns a pool of one connection.
+func (g leaseTarget) openOne(t *testing.T) *sql.DB {
+	t.Helper()
+	db := g.open(t)
+	db.SetMaxOpenConns(1)
+	return db
+}
+
+// config names a table in full, because the tests of other processes have tables of that name in other
+// schemas.
+func (g leaseTarget) config(table string) sqlstore.Config {
+	if g.schema != "" {
+		table = g.schema + "." + table
+	}
+	return sqlstore.Config{Dialect: g.dialect, Table: table, Logger: quiet}
+}
+
+// bare returns a store without making its tables.
+func (g leaseTarget) bare(t *testing.T, db *sql.DB) *sqllease.Store {
+	t.Helper()
+	s, err := sqllease.New(db, g.config(sqllease.DefaultTable))
+	must(t, err)
+	return s
+}
+
+func (g leaseTarget) store(t *testing.T, db *sql.DB) *sqllease.Store {
+	t.Helper()
+	s := g.bare(t, db)
+	must(t, s.CreateTables(t.Context()))
+	return s
+}
+
+func (g leaseTarget) exec(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if _, err := g.admin.Exec(text); err != nil {
+			t.Fatalf("Exec(%q) = %v", text, err)
+		}
+	}
+}
+
+func pgxConnector(dsn string) (driver.Connector, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return stdlib.GetConnector(*config), nil
+}
+
+func pqConnector(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn) }
+
+func mysqlConnector(dsn string) (driver.Connector, error) {
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return mysql.NewConnector(config)
+}
+
+// leaseServers are the ways to a server, one of which has the server's name.
+var leaseServers = []struct {
+	name, server string
+	make         func(t *testing.T) leaseTarget
+}{
+	{"pgx", "PostgreSQL", func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
+	{"pq", "", func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) }},
+	{"MariaDB", "MariaDB", func(t *testing.T) leaseTarget { return leaseMariaDB(t, nil) }},
+	{"MySQL", "MySQL", func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), nil) }},
+}
+
+// leaseTargets runs a test on all ways to a server.
+func leaseTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
+	for _, server := range leaseServers {
+		t.Run(server.name, func(t *testing.T) { f(t, server.make(t)) })
+	}
+}
+
+// eachServer runs a test on each server, by one driver.
+func eachServer(t *testing.T, f func(t *testing.T, server string, make func(t *testing.T) leaseTarget)) {
+	for _, s := range leaseServers {
+		if s.server != "" {
+			t.Run(s.server, func(t *testing.T) { f(t, s.server, s.make) })
+		}
+	}
+}
+
+// leasePostgres returns a schema of the test's own. parameters are added to the URL.
+func leasePostgres(t *testing.T, connect func(string) (driver.Connector, error), parameters ...string) leaseTarget {
+	t.Helper()
+	u, err := url.Parse(servertest.PostgreSQL(t))
+	if err != nil {
+		t.Fatal("the URL of PostgreSQL cannot be parsed")
+	}
+	schema := "sqllease_" + strings.ToLower(rand.Text())
+	query := u.Query()
+	query.Set("search_path", schema)
+	u.RawQuery = query.Encode()
+	g := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: u.String(), schema: schema, connect: pgxConnector}
+	g.admin = g.open(t)
+	g.exec(t, "CREATE SCHEMA "+schema)
+	t.Cleanup(func() { g.exec(t, "DROP SCHEMA "+schema+" CASCADE") })
+	for i := 0; i < len(parameters); i += 2 {
+		query.Set(parameters[i], parameters[i+1])
+	}
+	u.RawQuery = query.Encode()
+	g.dsn, g.connect = u.String(), connect
+	return g
+}
+
+// leaseMariaDB is leasePostgres for MariaDB, with a database of the test's own. change may be nil.
+func leaseMariaDB(t *testing.T, change func(*mysql.Config)) leaseTarget {
+	t.Helper()
+	return leaseMySQL(t, servertest.MariaDB(t), change)
+}
+
+// leaseMySQL is leaseMariaDB for the server of dsn, which may be MySQL.
+func leaseMySQL(t *testing.T, dsn string, change func(*mysql.Config)) leaseTarget {
+	t.Helper()
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal("the DSN of the server cannot be parsed")
+	}
+	root := leaseTarget{dialect: sqlstore.MySQL, driver: "mysql", dsn: config.FormatDSN(), connect: mysqlConnector}
+	root.admin = root.open(t)
+	name := "sqllease_" + strings.ToLower(rand.Text())
+	root.exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { root.exec(t, "DROP DATABASE "+name) })
+	config.DBName = name
+	own := root
+	own.schema = name
+	own.dsn = config.FormatDSN()
+	own.admin = own.open(t)
+	if change != nil {
+		change(config)
+	}
+	own.dsn = config.FormatDSN()
+	return own
+}
+
+// through returns g with the server behind a proxy.
+func (g leaseTarget) through(t *testing.T) (leaseTarget, *faultproxy.Proxy) {
+	t.Helper()
+	if g.dialect == sqlstore.MySQL {
+		config, err := mysql.ParseDSN(g.dsn)
+		if err != nil || config.Net != "tcp" {
+			t.Fatal("the DSN of MariaDB has no address of tcp")
+		}
+		p := faultproxy.Start(t, faultproxy.MySQL, config.Addr)
+		config.Addr = p.Addr()
+		g.dsn = config.FormatDSN()
+		return g, p
+	}
+	u, err := url.Parse(g.dsn)
+	if err != nil {
+		t.Fatal("the URL of PostgreSQL cannot be parsed")
+	}
+	server := u.Host
+	if u.Port() == "" {
+		server = net.JoinHostPort(u.Hostname(), "5432")
+	}
+	p := faultproxy.Start(t, faultproxy.PostgreSQL, server)
+	query := u.Query()
+	query.Set("sslmode", "disable")
+	u.Host, u.RawQuery = p.Addr(), query.Encode()
+	g.dsn = u.String()
+	return g, p
+}
+
+// lockTargets are leaseTargets whose connections the server can tell apart.
+func lockTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
+		if g.dialect == sqlstore.PostgreSQL {
+			g.application = rand.Text()
+			g.dsn += "&application_name=" + g.application
+		}
+		f(t, g)
+	})
+}
+
+// lockTables locks tables for everybody else, until release is called.
+func (g leaseTarget) lockTables(t *testing.T, tables ...string) (release func()) {
+	t.Helper()
+	conn, err := g.admin.Conn(t.Context())
+	must(t, err)
+	do := func(texts ...string) {
+		for _, text := range texts {
+			if _, err := conn.ExecContext(context.WithoutCancel(t.Context()), text); err != nil {
+				t.Errorf("Exec(%q) = %v", text, err)
+			}
+		}
+	}
+	end := "ROLLBACK"
+	switch {
+	case g.dialect == sqlstore.PostgreSQL:
+		do("BEGIN", "LOCK TABLE "+strings.Join(tables, ", ")+" IN ACCESS EXCLUSIVE MODE")
+	case isTiDB(t, g.admin): // where LOCK TABLES does nothing
+		do("BEGIN")
+		for _, table := range tables {
+			do("SELECT * FROM " + table + " FOR UPDATE")
+		}
+	default:
+		do("LOCK TABLES " + strings.Join(tables, " WRITE, ") + " WRITE")
+		end = "UNLOCK TABLES"
+	}
+	return func() {
+		do(end)
+		must(t, conn.Close())
+	}
+}
+
+// lockRow holds the lock of a worker's row until release is called.
+func (g leaseTarget) lockRow(t *testing.T, worker int64) (release func()) {
+	t.Helper()
+	tx, err := g.admin.Begin()
+	must(t, err)
+	t.Cleanup(func() { _ = tx.Rollback() }) // or the table cannot be dropped
+	_, err = tx.Exec(fmt.Sprintf("UPDATE snowkey_leases SET renewals = renewals WHERE worker = %d", worker))
+	must(t, err)
+	return func() { must(t, tx.Rollback()) }
+}
+
+// kill ends a connection by the server's number of it.
+func (g leaseTarget) kill(t *testing.T, id int64) error {
+	text := "SELECT pg_terminate_backend(%d)"
+	if g.dialect == sqlstore.MySQL {
+		text = "KILL %d" // which MySQL does not prepare
+	}
+	_, err := g.admin.ExecContext(t.Context(), fmt.Sprintf(text, id))
+	return err
+}
+
+// waiting returns the server's number of the connection that waits for a lock.
+func (g leaseTarget) waiting(t *testing.T) (id int64) {
+	t.Helper()
+	query := "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'SELECT%FOR UPDATE'"
+	if g.dialect == sqlstore.PostgreSQL {
+		query = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '" + g.application + "'"
+	}
+	for giveUp := time.Now().Add(hangs); ; time.Sleep(5 * time.Millisecond) {
+		err := g.admin.QueryRow(query).Scan(&id)
+		if err == nil {
+			return id
+		}
+		if time.Now().After(giveUp) {
+			t.Fatalf("after %v, the server's answer to who waits for the lock = %v; want one", hangs, err)
+		}
+	}
+}
+
+// losingCommits returns a pool whose commits are done and then fail.
+func (g leaseTarget) losingCommits(t *testing.T) *sql.DB {
+	t.Helper()
+	return g.pool(t, losingConnector{g.connector(t), func() bool { return true }})
+}
+
+var errLost = errors.New("the answer is lost")
+
+// A losingConnector makes connections that lose the answer to a COMMIT, or to a write that
+// needs none, if lose says so.
+type losingConnector struct {
+	driver.Connector
+	lose func() bool
+}
+
+func (c losingConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return losingConn{conn, c.lose}, nil
+}
+
+// losingConn has the methods that all three drivers have.
+type losingConn struct {
+	driver.Conn
+	lose func() bool
+}
+
+func (c losingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+	return losingTx{tx, c.lose}, err
+}
+
+func (c losingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	if err == nil && strings.HasPrefix(query, "WITH ") && c.lose() { // a write that commits by itself
+		return nil, errLost
+	}
+	return result, err
+}
+
+func (c losingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c losingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+func (c losingConn) CheckNamedValue(v *driver.NamedValue) error {
+	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(v)
+	}
+	return driver.ErrSkip
+}
+
+// IsValid lets database/sql drop a connection that lib/pq has closed, because its context ended
+// beside the end of a transaction.
+func (c losingConn) IsValid() bool {
+	v, ok := c.Conn.(driver.Validator)
+	return !ok || v.IsValid()
+}
+
+type losingTx struct {
+	driver.Tx
+	lose func() bool
+}
+
+func (tx losingTx) Commit() error {
+	if err := tx.Tx.Commit(); err != nil || !tx.lose() {
+		return err
+	}
+	return errLost
+}
