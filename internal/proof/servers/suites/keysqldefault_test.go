@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,8 +37,8 @@ func newHand(t *testing.T, db *sql.DB) hand {
 	h := hand{t, db, spaceName()}
 	h.exec("CREATE SCHEMA " + h.schema)
 	t.Cleanup(func() { h.exec("DROP SCHEMA " + h.schema + " CASCADE") })
-	h.exec("CREATE TABLE " + h.schema + ".clock (at timestamptz, ahead interval NOT NULL DEFAULT '0')")
-	h.exec("INSERT INTO " + h.schema + ".clock DEFAULT VALUES")
+	h.exec("CREATE TABLE $.clock (at timestamptz, ahead interval NOT NULL DEFAULT '0')")
+	h.exec("INSERT INTO $.clock DEFAULT VALUES")
 	return h
 }
 
@@ -50,9 +48,12 @@ func openHand(t *testing.T) hand {
 	return newHand(t, openSqlx(t, "pgx", servertest.PostgreSQL(t)).DB)
 }
 
+// here returns a statement in which $. stands for the schema.
+func (h hand) here(text string) string { return strings.ReplaceAll(text, "$.", h.schema+".") }
+
 func (h hand) exec(text string, args ...any) {
 	h.Helper()
-	if _, err := h.db.ExecContext(context.WithoutCancel(h.Context()), text, args...); err != nil {
+	if _, err := h.db.ExecContext(context.WithoutCancel(h.Context()), h.here(text), args...); err != nil {
 		h.Fatalf("%s: %v", text, err)
 	}
 }
@@ -74,9 +75,9 @@ func (h hand) clocked(text string) string {
 	return strings.ReplaceAll(text, "clock_timestamp()", "(SELECT coalesce(at, clock_timestamp() + ahead) FROM "+h.schema+".clock)")
 }
 
-func (h hand) set(at time.Time) { h.exec("UPDATE "+h.schema+".clock SET at = $1", at) }
+func (h hand) set(at time.Time) { h.exec("UPDATE $.clock SET at = $1", at) }
 func (h hand) step(by time.Duration) {
-	h.exec("UPDATE " + h.schema + ".clock SET ahead = ahead + interval '1 microsecond' * " + fmt.Sprint(by.Microseconds()))
+	h.exec(fmt.Sprint("UPDATE $.clock SET ahead = ahead + interval '1 microsecond' * ", by.Microseconds()))
 }
 
 type queryer interface {
@@ -162,130 +163,60 @@ BEGIN
 END
 $$`
 
-// A fire is sessions that draw keys, each with one of the recipe.
+// A fire is what many sessions draw, each key with a number of the recipe.
 type fire struct {
 	hand
-	mu             sync.Mutex
-	keys, recipes  map[int64]bool
-	repeats, drawn int
-	repeated       int // of the recipe
-	interrupted    int
-}
-
-func (f *fire) drew(key, recipe int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.drawn++
-	if f.keys[key] {
-		f.repeats++
-	}
-	if f.recipes[recipe] {
-		f.repeated++
-	}
-	f.keys[key], f.recipes[recipe] = true, true
+	mu       sync.Mutex
+	seen     [2]map[int64]bool // keys, and numbers of the recipe
+	repeated [2]int
+	drawn    int
 }
 
 func (f *fire) draws(ctx context.Context, by queryer, query string) error {
-	rows, err := by.QueryContext(ctx, strings.ReplaceAll(query, "$.", f.schema+"."))
+	rows, err := by.QueryContext(ctx, f.here(query))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var key, recipe int64
-		if err := rows.Scan(&key, &recipe); err != nil {
+		var numbers [2]int64
+		if err := rows.Scan(&numbers[0], &numbers[1]); err != nil {
 			return err
 		}
-		f.drew(key, recipe)
+		f.mu.Lock()
+		f.drawn++
+		for i, n := range numbers {
+			if f.seen[i][n] {
+				f.repeated[i]++
+			}
+			f.seen[i][n] = true
+		}
+		f.mu.Unlock()
 	}
 	return rows.Err()
 }
 
-const (
-	twoKeys  = "SELECT $.id_next(), $.recipe_next() FROM generate_series(1, 2)"
-	manyKeys = "SELECT $.id_next(), $.recipe_next() FROM generate_series(1, 100)"
-	handOne  = "INSERT INTO $.orders DEFAULT VALUES RETURNING id, recipe"
-	handMany = "INSERT INTO $.orders SELECT FROM generate_series(1, 20) RETURNING id, recipe"
-)
-
-// visit draws in one of many ways. A transaction that it leaves open is returned.
-func (f *fire) visit(c *sql.Conn) (open *sql.Tx, err error) {
+// visit draws in one of many ways.
+func (f *fire) visit() error {
 	switch rand.IntN(6) {
 	case 0:
-		return nil, f.draws(f.Context(), c, twoKeys)
+		return f.draws(f.Context(), f.db, "SELECT $.id_next(), $.recipe_next() FROM generate_series(1, 2)")
 	case 1:
-		return nil, f.draws(f.Context(), c, handMany)
+		return f.draws(f.Context(), f.db, "INSERT INTO $.orders SELECT FROM generate_series(1, 20) RETURNING id, recipe")
 	case 2: // ended by this side at any moment
 		ctx, cancel := context.WithTimeout(f.Context(), time.Duration(rand.IntN(3000))*time.Microsecond)
 		defer cancel()
-		return nil, f.draws(ctx, c, manyKeys)
+		return f.draws(ctx, f.db, "SELECT $.id_next(), $.recipe_next() FROM generate_series(1, 100)")
 	}
 	level := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}[rand.IntN(3)]
-	tx, err := c.BeginTx(context.WithoutCancel(f.Context()), &sql.TxOptions{Isolation: level})
+	tx, err := f.db.BeginTx(f.Context(), &sql.TxOptions{Isolation: level})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for range 2 {
-		if err := f.draws(f.Context(), tx, handOne); err != nil {
-			_ = tx.Rollback()
-			return nil, err
-		}
+		err = errors.Join(err, f.draws(f.Context(), tx, "INSERT INTO $.orders DEFAULT VALUES RETURNING id, recipe"))
 	}
-	switch rand.IntN(3) {
-	case 0:
-		return nil, tx.Commit()
-	case 1:
-		return nil, tx.Rollback()
-	}
-	return tx, nil
-}
-
-// ended reports whether a visit was interrupted, and fails the test if something else went wrong.
-func (f *fire) ended(err error) bool {
-	var server *pgconn.PgError
-	switch {
-	case err == nil:
-		return false
-	case errors.As(err, &server) && !slices.Contains([]string{"57014", "57P01", "40001", "25P02"}, server.Code):
-		f.Errorf("a visit = %v; want only interruptions", err)
-	}
-	f.mu.Lock()
-	f.interrupted++
-	f.mu.Unlock()
-	return true
-}
-
-// writer visits in each round until rounds ends. It says when it is done with one.
-func (f *fire) writer(rounds <-chan *sync.WaitGroup) {
-	var c *sql.Conn
-	var open *sql.Tx
-	for round := range rounds {
-		if open != nil {
-			f.ended([]func() error{open.Commit, open.Rollback}[rand.IntN(2)]())
-			open = nil
-		}
-		var err error
-		if c == nil {
-			c, err = f.db.Conn(f.Context())
-		}
-		if err == nil {
-			open, err = f.visit(c)
-		}
-		if f.ended(err) && (c == nil || c.PingContext(f.Context()) != nil) {
-			if c != nil {
-				_ = c.Raw(func(any) error { return driver.ErrBadConn })
-				_ = c.Close()
-			}
-			c, open = nil, nil
-		}
-		round.Done()
-	}
-	if open != nil {
-		_ = open.Rollback()
-	}
-	if c != nil {
-		_ = c.Close() // back into the pool: the session stays
-	}
+	return errors.Join(err, []func() error{tx.Commit, tx.Rollback}[rand.IntN(2)]())
 }
 
 // trouble interrupts a session, and returns how many it has found.
@@ -297,96 +228,63 @@ func (f *fire) trouble(admin *sql.DB, what string) (hit int) {
 }
 
 func TestKeysByHandOnPostgreSQLRepeatNoNumberUnderFire(t *testing.T) {
-	const writers, rounds = 16, 120
+	const writers, least = 16, 4_000
 	h := openHand(t)
 	// Between the look at the sequence and setval there is time for others to come in.
 	h.install(core.Default(), 0, 1023, func(text string) string {
 		return strings.ReplaceAll(text, "greatest(last_value + 1", "greatest(last_value + 1 + length(pg_sleep(0.001)::text)")
 	})
-	h.exec("CREATE SEQUENCE " + h.schema + ".recipe")
+	h.exec("CREATE SEQUENCE $.recipe")
 	h.exec(h.clocked(fmt.Sprintf(recipe, h.schema)))
-	h.exec(strings.ReplaceAll("CREATE TABLE $.orders (id bigint PRIMARY KEY DEFAULT $.id_next(), recipe bigint DEFAULT $.recipe_next())", "$.", h.schema+"."))
+	h.exec("CREATE TABLE $.orders (id bigint PRIMARY KEY DEFAULT $.id_next(), recipe bigint DEFAULT $.recipe_next())")
 
-	admin := h.db
-	h.db = openSqlx(t, "pgx", servertest.PostgreSQL(t)+"&application_name="+h.schema).DB
-	h.db.SetMaxIdleConns(writers)
-	f := &fire{hand: h, keys: map[int64]bool{}, recipes: map[int64]bool{}}
-
-	gen, err := core.New(core.Config{Worker: core.StaticWorker(7)})
-	must(t, err)
-	stop := make(chan struct{})
-	var beside, writing sync.WaitGroup
-	var live atomic.Int64
-	beside.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			id, err := gen.Next(t.Context())
-			if err == nil {
-				_, err = admin.ExecContext(t.Context(), "INSERT INTO "+h.schema+".orders VALUES ($1, NULL)", id)
-			}
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			live.Add(1)
-		}
-	})
-	channel := make(chan *sync.WaitGroup)
+	f := &fire{hand: h, seen: [2]map[int64]bool{{}, {}}}
+	f.db = openSqlx(t, "pgx", servertest.PostgreSQL(t)+"&application_name="+h.schema).DB
+	f.db.SetMaxIdleConns(writers)
+	stop, cancel := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
 	for range writers {
-		writing.Go(func() { f.writer(channel) })
+		writing.Go(func() {
+			for stop.Err() == nil {
+				err := f.visit()
+				var server *pgconn.PgError
+				if errors.As(err, &server) && !slices.Contains([]string{"57014", "57P01", "40001", "25P02"}, server.Code) {
+					t.Errorf("a visit = %v; want only interruptions", err)
+					return
+				}
+			}
+		})
 	}
 	canceled, killed := 0, 0
 	// The recipe repeats numbers within the first rounds, or on an idle machine some later. On a busy one no
 	// session may be met for a while.
 	burnt := func() bool {
-		return f.repeated > 0 && canceled > 0 && killed > 0 && live.Load() > 0 && f.drawn >= writers*rounds
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.repeated[1] > 0 && canceled > 20 && killed > 5 && f.drawn >= least
 	}
-	for i, began := 0, time.Now(); i < rounds || !burnt() && time.Since(began) < hangs; i++ {
-		by := time.Duration(rand.IntN(100)) * time.Millisecond
-		if rand.IntN(5) == 0 {
-			by = -by
-		}
-		hand{T: t, db: admin, schema: h.schema}.step(by)
-		var round sync.WaitGroup
-		round.Add(writers)
-		for range writers {
-			channel <- &round
-		}
-		for range 4 {
-			canceled += f.trouble(admin, "pg_cancel_backend")
-		}
+	for i, began := 0, time.Now(); !burnt() && time.Since(began) < hangs; i++ {
+		h.step(time.Duration(rand.IntN(100)-20) * time.Millisecond)
+		canceled += f.trouble(h.db, "pg_cancel_backend")
 		if i%8 == 0 {
-			killed += f.trouble(admin, "pg_terminate_backend")
+			killed += f.trouble(h.db, "pg_terminate_backend")
 		}
-		round.Wait()
 	}
-	close(channel)
+	cancel()
 	writing.Wait()
-	close(stop)
-	beside.Wait()
-	must(t, gen.Close(t.Context()))
 
-	t.Logf("%d keys, %d of them repeated, and %d repeated by the recipe; %d visits interrupted by %d cancellations and %d kills; %d keys of a generator",
-		f.drawn, f.repeats, f.repeated, f.interrupted, canceled, killed, live.Load())
-	if f.repeats > 0 {
-		t.Errorf("%d of %d keys came again; want none", f.repeats, f.drawn)
-	}
-	if f.repeated == 0 {
-		t.Errorf("of %d numbers, the recipe without locks repeated none; want some, or the fire is too small", f.drawn)
+	t.Logf("%d keys, %d of them repeated, and %d repeated by the recipe; %d cancellations and %d kills", f.drawn, f.repeated[0], f.repeated[1], canceled, killed)
+	if f.repeated[0] > 0 {
+		t.Errorf("%d of %d keys came again; want none", f.repeated[0], f.drawn)
 	}
 	if !burnt() {
-		t.Error("the fire did not burn")
+		t.Error("the fire did not burn: the recipe without locks has to repeat numbers")
 	}
-	for key := range f.keys {
+	for key := range f.seen[0] {
 		if p := core.Default().Parts(types.Snowflake(key)); p.Worker != 1023 {
 			t.Fatalf("key %d has worker %d; want 1023", key, p.Worker)
 		}
 	}
-	h.db = admin
 	h.await("no lock is held", func() bool { return len(h.locks()) == 0 })
 }
 
@@ -403,13 +301,12 @@ func TestAnInterruptedCallOnPostgreSQLLeavesNoLock(t *testing.T) {
 		for _, interrupt := range []string{"pg_cancel_backend(%d), pg_cancel_backend(%[1]d)", "pg_terminate_backend(%d)", ""} {
 			t.Run(name+" "+interrupt, func(t *testing.T) {
 				h := openHand(t)
-				change := unchanged
-				if c.held != "" {
-					change = func(text string) string {
-						return strings.ReplaceAll(text, c.held, "PERFORM pg_sleep(600); "+c.held)
+				h.install(core.Default(), 0, 1, func(text string) string {
+					if c.held == "" {
+						return text
 					}
-				}
-				h.install(core.Default(), 0, 1, change)
+					return strings.ReplaceAll(text, c.held, "PERFORM pg_sleep(600); "+c.held)
+				})
 				session, blocker := h.conn(), h.conn()
 				pid := pidOf(t, session)
 				if c.held == "" {
@@ -420,7 +317,7 @@ func TestAnInterruptedCallOnPostgreSQLLeavesNoLock(t *testing.T) {
 				defer cancel()
 				ended := make(chan error)
 				go func() {
-					_, err := session.ExecContext(ctx, "SELECT "+h.schema+".id_next()")
+					_, err := session.ExecContext(ctx, h.here("SELECT $.id_next()"))
 					ended <- err
 				}()
 				h.await("the call has got there", func() bool { return slices.Contains(h.locks(), fmt.Sprint(pid, " ", c.lock)) })
@@ -435,16 +332,13 @@ func TestAnInterruptedCallOnPostgreSQLLeavesNoLock(t *testing.T) {
 				gone := func() bool {
 					return !slices.ContainsFunc(h.locks(), func(l string) bool { return strings.HasPrefix(l, fmt.Sprint(pid, " ")) })
 				}
-				if strings.Contains(interrupt, "cancel") { // the session is there, and so would its lock be
-					if !gone() || pidOf(t, session) != pid {
-						t.Errorf("locks after the cancellation: %q; want none of %d", h.locks(), pid)
-					}
+				// The session is there after a cancellation, and so would its lock be.
+				if strings.Contains(interrupt, "cancel") && (!gone() || pidOf(t, session) != pid) {
+					t.Errorf("locks after the cancellation: %q; want none of %d", h.locks(), pid)
 				}
 				h.await("its locks are released", gone)
-				if c.held == "" {
-					_, err := blocker.ExecContext(t.Context(), "SELECT pg_advisory_unlock_all()")
-					must(t, err)
-				}
+				_, err := blocker.ExecContext(t.Context(), "SELECT pg_advisory_unlock_all()")
+				must(t, err)
 				h.install(core.Default(), 0, 1, unchanged)
 				h.draw(h.db, 2)
 			})
@@ -572,7 +466,7 @@ func TestNoKeyByHandOnPostgreSQLIsPastTheEndOfTheLayout(t *testing.T) {
 			if id := h.draw(h.db, 1)[0]; l.Parts(id).Time.After(l.Exhausted().Add(-time.Minute)) {
 				t.Errorf("id_next() a minute before the end has the time %v", l.Parts(id).Time)
 			}
-			h.exec(fmt.Sprintf("SELECT setval('%s.snowkey_next', %d)", h.schema, int64(1)<<(l.TimeBits+l.SequenceBits)-1))
+			h.exec(fmt.Sprintf("SELECT setval('$.snowkey_next', %d)", int64(1)<<(l.TimeBits+l.SequenceBits)-1))
 			if keys, err := h.tryDraw(h.db, 1); err == nil || !strings.Contains(err.Error(), "reached maximum value") {
 				t.Errorf("id_next() after the last key = %d, %v; want that the sequence is at its end", keys, err)
 			}
@@ -587,8 +481,8 @@ func TestAStatementOnPostgreSQLInsertsManyRowsByHand(t *testing.T) {
 			h := openHand(t)
 			h.install(l, 0, 5, unchanged)
 			h.set(time.Now()) // it stands
-			h.exec("CREATE TABLE " + h.schema + ".orders (id bigint PRIMARY KEY DEFAULT " + h.schema + ".id_next(), number bigint)")
-			h.exec("INSERT INTO " + h.schema + ".orders (number) SELECT generate_series(1, 10000)")
+			h.exec("CREATE TABLE $.orders (id bigint PRIMARY KEY DEFAULT $.id_next(), number bigint)")
+			h.exec("INSERT INTO $.orders (number) SELECT generate_series(1, 10000)")
 			var rows, ordered int
 			must(t, h.db.QueryRowContext(t.Context(), "SELECT count(*), count(*) FILTER (WHERE number = rank) FROM (SELECT number, rank() OVER (ORDER BY id) FROM "+h.schema+".orders) AS o").Scan(&rows, &ordered))
 			if rows != 10000 || ordered != rows {
@@ -612,7 +506,7 @@ func TestARoleWithoutPrivilegesOnPostgreSQLInsertsByHand(t *testing.T) {
 	_, err := c.ExecContext(t.Context(), "SET ROLE "+role)
 	must(t, err)
 	// A function in front of the search path is not called.
-	h.exec("CREATE FUNCTION " + h.schema + ".nextval(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1 / 0::bigint'")
+	h.exec("CREATE FUNCTION $.nextval(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1 / 0::bigint'")
 	_, err = c.ExecContext(t.Context(), "SET search_path = "+h.schema+", pg_catalog")
 	must(t, err)
 	if keys := h.draw(c, 2); keys[0] >= keys[1] {
@@ -639,7 +533,7 @@ func TestTheStatementsOnPostgreSQLForRowsByHandRun(t *testing.T) {
 		}
 	}
 	h.install(core.Default(), 0, 1023, unchanged)
-	h.exec("CREATE TABLE " + h.schema + ".orders (id bigint PRIMARY KEY, number text)")
+	h.exec("CREATE TABLE $.orders (id bigint PRIMARY KEY, number text)")
 	run(blocks[0])
 	session := h.conn() // has plans with the old sequence
 	h.step(30 * 24 * time.Hour)
@@ -647,7 +541,7 @@ func TestTheStatementsOnPostgreSQLForRowsByHandRun(t *testing.T) {
 	h.step(-30 * 24 * time.Hour)
 	run(blocks[1])
 	h.install(core.Default(), 0, 1022, unchanged)
-	h.exec("INSERT INTO " + h.schema + ".orders (number) VALUES ('A-18')")
+	h.exec("INSERT INTO $.orders (number) VALUES ('A-18')")
 	id := h.draw(session, 1)[0]
 	if p := core.Default().Parts(id); p.Worker != 1022 || id >= far || p.Time.After(time.Now().Add(24*time.Hour)) {
 		t.Errorf("id_next() under the new number = %+v; want worker 1022, and a time near the clock", p)
@@ -678,10 +572,10 @@ func TestACrashOfPostgreSQLRepeatsNoKeyByHand(t *testing.T) {
 	// repeats draws 40 keys before and after crashes, with a clock that may be behind them.
 	repeats := func(ahead time.Duration, change func(string) string) (n int) {
 		t.Helper()
-		h.exec("UPDATE " + h.schema + ".clock SET at = now() + interval '1 day' + ahead, ahead = ahead + interval '7 days'")
+		h.exec("UPDATE $.clock SET at = now() + interval '1 day' + ahead, ahead = ahead + interval '7 days'")
 		h.install(core.Default(), 0, 1, change)
 		h.draw(h.db, 1)
-		h.exec(fmt.Sprintf("UPDATE %s.clock SET at = at - interval '%d milliseconds'", h.schema, ahead.Milliseconds()))
+		h.exec(fmt.Sprintf("UPDATE $.clock SET at = at - interval '%d milliseconds'", ahead.Milliseconds()))
 		h.exec("CHECKPOINT")
 		seen := map[types.Snowflake]bool{}
 		for range 4 {
@@ -700,7 +594,7 @@ func TestACrashOfPostgreSQLRepeatsNoKeyByHand(t *testing.T) {
 			crash()
 			_ = tx.Rollback() // of a session that is gone
 			if ahead <= 0 {   // the time that the crash took
-				h.exec("UPDATE " + h.schema + ".clock SET at = at + interval '100 milliseconds'")
+				h.exec("UPDATE $.clock SET at = at + interval '100 milliseconds'")
 			}
 		}
 		return n
@@ -720,27 +614,15 @@ func TestRowsWithoutAKeyAreRefusedOnMariaDB(t *testing.T) { refusesKeyless(t, se
 func TestRowsWithoutAKeyAreRefusedOnMySQL(t *testing.T)   { refusesKeyless(t, servertest.MySQL(t)) }
 
 func refusesKeyless(t *testing.T, dsn string) {
-	g := leaseMySQL(t, dsn, func(*mysql.Config) {})
 	statements, err := keysql.RequireKey(keysql.MySQL, "orders", "id")
 	must(t, err)
 	for _, mode := range []string{"", "STRICT_ALL_TABLES", "NO_AUTO_VALUE_ON_ZERO"} {
 		for _, column := range []string{"BIGINT NOT NULL", "BIGINT UNSIGNED NOT NULL", "BIGINT NOT NULL AUTO_INCREMENT"} {
 			t.Run(mode+" "+column, func(t *testing.T) {
-				c, err := g.admin.Conn(t.Context())
-				must(t, err)
-				defer func() { _ = c.Close() }()
-				exec := func(text string) error {
-					_, err := c.ExecContext(t.Context(), text)
-					return err
-				}
-				must(t, exec("SET SESSION sql_mode = '"+mode+"'"))
-				must(t, exec("DROP TABLE IF EXISTS orders"))
-				must(t, exec("CREATE TABLE orders (id "+column+" PRIMARY KEY, number VARCHAR(10))"))
-				for range 2 { // again changes nothing
-					for _, s := range statements {
-						must(t, exec(s))
-					}
-				}
+				g := leaseMySQL(t, dsn, func(c *mysql.Config) { c.Params = map[string]string{"sql_mode": "'" + mode + "'"} })
+				g.admin = g.open(t) // the trigger has the mode too
+				g.exec(t, "CREATE TABLE orders (id "+column+" PRIMARY KEY, number VARCHAR(10))")
+				g.exec(t, slices.Concat(statements, statements)...) // again changes nothing
 				for _, row := range []string{
 					"INSERT INTO orders (number) VALUES ('A')",
 					"INSERT INTO orders VALUES (NULL, 'A')",
@@ -752,58 +634,17 @@ func refusesKeyless(t *testing.T, dsn string) {
 					"INSERT INTO orders VALUES (-1, 'A')",
 				} {
 					// Outside of strict mode, an unsigned column turns -1 into 0 before the trigger.
-					if err := exec(row); err == nil {
+					if _, err := g.admin.Exec(row); err == nil {
 						t.Errorf("%s = nil; want an error", row)
 					}
 				}
-				must(t, exec("INSERT INTO orders VALUES (177026472345612305, 'A')"))
+				g.exec(t, "INSERT INTO orders VALUES (177026472345612305, 'A')")
 				var rows int
-				must(t, c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders").Scan(&rows))
+				must(t, g.admin.QueryRow("SELECT COUNT(*) FROM orders").Scan(&rows))
 				if rows != 1 {
 					t.Errorf("%d rows; want the one with a key", rows)
 				}
 			})
 		}
-	}
-}
-
-// Six writers: go test ./internal/proof/servers/suites -run '^$' -bench ByHand.
-func BenchmarkKeysByHandOnPostgreSQL(b *testing.B) {
-	db, err := sql.Open("pgx", servertest.PostgreSQL(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = db.Close() })
-	db.SetMaxIdleConns(6)
-	schema := spaceName()
-	statements, err := keysql.Default(keysql.PostgreSQL, core.Default(), 0, 1023, schema)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, s := range append([]string{"CREATE SCHEMA " + schema}, statements...) {
-		if _, err := db.ExecContext(b.Context(), s); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.Cleanup(func() { _, _ = db.ExecContext(context.Background(), "DROP SCHEMA "+schema+" CASCADE") })
-	for _, rows := range []int{1, 100} {
-		b.Run(fmt.Sprint(rows, " a statement"), func(b *testing.B) {
-			query := fmt.Sprintf("SELECT count(%s.id_next()) FROM generate_series(1, %d)", schema, rows)
-			var left atomic.Int64
-			left.Store(int64(b.N))
-			var writing sync.WaitGroup
-			for range 6 {
-				writing.Go(func() {
-					for left.Add(-1) >= 0 {
-						if _, err := db.ExecContext(b.Context(), query); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			writing.Wait()
-			b.ReportMetric(float64(b.N*rows)/b.Elapsed().Seconds(), "keys/s")
-		})
 	}
 }
