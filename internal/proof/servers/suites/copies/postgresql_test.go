@@ -82,25 +82,3 @@ func TestPgDumpKeepsEveryKeyAndConstraint(t *testing.T) {
 		})
 	}
 }
-
-func TestCopyKeepsEveryKeyInEachFormat(t *testing.T) {
-	t.Parallel()
-	p := newPostgres(t)
-	s := p.shop("shop")
-	statements(t, s.db, "CREATE TABLE ids (id BIGINT PRIMARY KEY)")
-	for _, id := range keys() {
-		statements(t, s.db, "INSERT INTO ids VALUES ("+id.String()+")")
-	}
-	for _, format := range []string{"text", "csv", "binary"} {
-		file := filepath.Join(t.TempDir(), format)
-		statements(t, s.db, "CREATE TABLE ids_"+format+" (id BIGINT PRIMARY KEY)")
-		for _, command := range []string{`\copy ids TO `, `\copy ids_` + format + ` FROM `} {
-			p.run("psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-c", command+file+" (FORMAT "+format+")", p.in(s.name))
-		}
-		var same int
-		must(t, s.db.QueryRowContext(t.Context(), "SELECT count(*) FROM ids JOIN ids_"+format+" USING (id)").Scan(&same))
-		if same != len(keys()) {
-			t.Errorf("FORMAT %s has kept %d keys; want %d", format, same, len(keys()))
-		}
-	}
-}

@@ -48,19 +48,6 @@ var keys = sync.OnceValue(func() []types.Snowflake {
 	return ids
 })
 
-// A copy that passes through doubles must fail the tests of this package.
-func TestMostKeysAreLostByADouble(t *testing.T) {
-	lost := 0
-	for _, id := range keys() {
-		if f := float64(id); f >= math.MaxInt64 || int64(f) != int64(id) {
-			lost++
-		}
-	}
-	if lost < 400 {
-		t.Errorf("%d of %d keys are lost by a double; want 400 or more", lost, len(keys()))
-	}
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -44,9 +44,7 @@ func file(t *testing.T) string {
 func open(t *testing.T, dsn string) *sqlx.DB {
 	t.Helper()
 	db, err := sqlx.Connect("sqlite3", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -66,34 +64,11 @@ func TestOpenTakesOnlyADatabaseWithoutAFileForOneInMemory(t *testing.T) {
 		t.Errorf("Stat(%s-leases) = %v; want no such file", name, err)
 	}
 	gen, err := snowkey.Open(t.Context(), open(t, ":memory:").DB, snowkey.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, ok := gen.Worker().(*lease.Lease); ok {
 		t.Errorf("Worker() is a lease; want a number that is free in the process")
 	}
-	if err := gen.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestOpenOnALinkToAFileFindsTheLeasesOfTheFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "orders.db")
-	link := file + ".link"
-	open(t, file).MustExec("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
-	if err := os.Symlink(file, link); err != nil {
-		t.Skip(err)
-	}
-	gen, err := snowkey.Open(t.Context(), open(t, link).DB, snowkey.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files, _ := filepath.Glob(file + "*-leases"); len(files) != 1 || files[0] != file+"-leases" {
-		t.Errorf("files of leases = %q; want one beside the file", files)
-	}
-	if err := gen.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, gen.Close(t.Context()))
 }
 
 func TestKeySQLIsRight(t *testing.T) {
@@ -115,9 +90,7 @@ func TestSegmentStoresPassTheSuite(t *testing.T) {
 				db.MustExec(text)
 			}
 			s, err := sqlsegment.New(db.DB, sqlstore.Config{Dialect: sqlstore.SQLite, Table: "leaf_alloc", Logger: quiet})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return s
 		},
 	})
@@ -156,11 +129,14 @@ func made[S interface {
 	CreateTables(ctx context.Context) error
 }](t *testing.T, store S, err error) S {
 	t.Helper()
-	if err == nil {
-		err = store.CreateTables(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, store.CreateTables(t.Context()))
 	return store
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("error = %v; want none", err)
+	}
 }
