@@ -32,6 +32,9 @@ const (
 	swapComparesTheCount
 	copiesDrawTheSame
 	retirementIsAClaim
+	releaseWithoutCompare
+	renewalLowersTheLimit
+	claimLowersTheLimit
 )
 
 var mutants = []struct {
@@ -57,6 +60,9 @@ var mutants = []struct {
 	{swapComparesTheCount, "a swap compares a count of writes, which a loss makes come twice", guarded, 0},
 	{copiesDrawTheSame, "a copy draws the same tokens as its original", cloned, 21},
 	{retirementIsAClaim, "a retired number is free after a window", fence, 30},
+	{releaseWithoutCompare, "a release counts whoever has the row", fence, 0},
+	{renewalLowersTheLimit, "a renewal lowers the limit when its clock has gone back", fence, 20},
+	{claimLowersTheLimit, "a claim begins and ends by the clock of the store", fence, 61},
 }
 
 // doctor shows a row to a renewal as if it were its own. The tag is what it is.
@@ -78,10 +84,21 @@ func (m mutant) doctor(f *flight, v *leasestore.View) {
 	}
 }
 
+// lower changes what a claim or a renewal writes, at a moment by the store's clock.
+func (m mutant) lower(f *flight, row *leasestore.Row, now leasestore.Millis) {
+	switch {
+	case m == claimLowersTheLimit && f.claim != nil:
+		row.Until = now + f.claim.Window
+	case m == renewalLowersTheLimit && f.renewal != nil:
+		row.Until = f.renewal.Clock(now) + f.renewal.Window
+	}
+}
+
 // same reports whether a swap that should compare all of a row takes it for another.
-func (m mutant) same(row, from leasestore.Row) bool {
+func (m mutant) same(row, from, to leasestore.Row) bool {
 	return m == swapComparesTheEpoch && row.Epoch == from.Epoch ||
-		m == swapComparesTheCount && row.Renewals == from.Renewals
+		m == swapComparesTheCount && row.Renewals == from.Renewals ||
+		m == releaseWithoutCompare && to.Owner == ""
 }
 
 // twin makes two copies draw the same tokens from now on.
@@ -139,6 +156,8 @@ func (m mutant) distort(p *protocol, reply *leasestore.Reply, now *leasestore.Mi
 	switch m {
 	case ownClock:
 		reply.Before, reply.Now = 0, c.Now
+	case claimLowersTheLimit:
+		reply.Before = 0
 	case guardShortByOne:
 		short := *c
 		short.Guard--
@@ -270,6 +289,19 @@ func sameCount(s *simulation) {
 	s.until(4*s.part(1), func() bool { return p.take(1<<20) > 0 && p.lastEnd() > q.limit() })
 }
 
+// lateRelease plays the schedule in which a row is given back long after its holder has ended. By then another process has claimed the row, and has used what it reserved.
+func lateRelease(s *simulation) {
+	p := s.begin()
+	p.link.late, p.link.writes = 3*s.part(2), true
+	p.close()
+	q := s.addHost().start()
+	s.until(2*s.part(1), func() bool { return q.take(1<<20) > 0 })
+	s.run(s.part(2)) // until just after it is written
+	r := s.addHost().start()
+	s.run(s.part(8))
+	r.take(1 << 20)
+}
+
 // playing returns a schedule in which one row and clocks that are right will do.
 func playing(play func(s *simulation), window, guard leasestore.Millis) func(t *testing.T, m mutant) *simulation {
 	return func(t *testing.T, m mutant) *simulation {
@@ -288,6 +320,8 @@ var schedules = map[mutant]func(t *testing.T, m mutant) *simulation{
 	noAnswerCheck:   playing(lateAnswer, 640, 20),
 
 	swapComparesTheCount: playing(sameCount, 640, 20),
+
+	releaseWithoutCompare: playing(lateRelease, 640, 0),
 }
 
 func TestLossGuardIsEnoughAndNoMoreThanThat(t *testing.T) {

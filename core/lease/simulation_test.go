@@ -400,7 +400,7 @@ func (st *simulatedStore) swap(x leasestore.Space, from, to leasestore.Row) bool
 	if row == nil || st.layout != x.Layout {
 		return false
 	}
-	if *row != from && !st.s.mutant.same(*row, from) {
+	if *row != from && !st.s.mutant.same(*row, from, to) {
 		return false
 	}
 	st.write(to)
@@ -577,6 +577,7 @@ func (r *tripping) Swap(_ context.Context, x leasestore.Space, from leasestore.S
 		if tag, ok := from.Tag.(leasestore.Row); ok { // what a mutant has changed
 			before, after.Epoch, after.Owner = tag, tag.Epoch, tag.Owner
 		}
+		r.s.mutant.lower(r.f, &after, leasestore.MillisOf(r.s.store.clock.now()))
 		ok := r.s.store.swap(x, before, after)
 		if ok {
 			for _, fam := range r.f.families {

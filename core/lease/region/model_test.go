@@ -14,9 +14,12 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// This searches every state that regions can reach within small bounds, as core/lease/model does
-// for the leases. It drives Keeper.next and Keeper.do, which decide and ask, and the functions
-// Apply of package leasestore, which change the rows.
+// This searches every state that regions can reach within small bounds. It drives Keeper.next and
+// Keeper.do, which decide and ask, and the functions Apply of package leasestore, which change the
+// rows. A search that does not find what a deliberate mistake leads to fails the test, because its
+// silence about the protocol would otherwise prove nothing. A refusal is final here; that the leases
+// of a refused region end is tested in region_test.go of package lease. Left out are a copy and a
+// loss together, and a loss while a number is assigned.
 //
 // There are two regions: two processes in the first, one in the second. A request may be done long
 // after its process has given up or crashed, twice, or never. A process that cannot reach the common
