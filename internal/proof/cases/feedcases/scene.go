@@ -306,7 +306,9 @@ func (s *scene) backup() (restore func()) {
 		s.setFence(fence)
 		s.exec("DELETE FROM " + s.table + "_feed_readers")
 		s.exec("INSERT INTO " + s.table + "_feed_readers SELECT * FROM feed_backup")
-		s.exec(fmt.Sprintf("DELETE FROM %s WHERE id > %d", s.table, int64(newest)))
+		for _, id := range s.after(s.table, newest) { // a range would wait for rows that are not committed
+			s.exec(fmt.Sprintf("DELETE FROM %s WHERE id = %d", s.table, int64(id)))
+		}
 	}
 }
 
