@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -50,11 +49,11 @@ type (
 func (faultOrder) TableName() string { return "orders" }
 func (faultItem) TableName() string  { return "items" }
 
-// faultRows makes the rows of a cell.
-func faultRows(cell int64, n int) []faultOrder {
+// faultRows makes the rows of a cell, with items for each.
+func faultRows(cell int64, n, items int) []faultOrder {
 	rows := make([]faultOrder, n)
 	for i := range rows {
-		rows[i] = faultOrder{Cell: cell, Number: fmt.Sprintf("%d-%d", cell, i), N: 2}
+		rows[i] = faultOrder{Cell: cell, Number: fmt.Sprintf("%d-%d", cell, i), N: 2, Items: slices.Repeat([]faultItem{{Cell: cell}}, items)}
 	}
 	return rows
 }
@@ -152,13 +151,7 @@ func (w faultWrite) call(name string, on func(faultTarget) bool) faultCall {
 }
 
 func (w faultWrite) make(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error) {
-	rows := faultRows(cell, w.rows)
-	for i := range rows {
-		rows[i].Items = make([]faultItem, w.items)
-		for j := range rows[i].Items {
-			rows[i].Items[j].Cell = cell
-		}
-	}
+	rows := faultRows(cell, w.rows, w.items)
 	for i := range w.old {
 		_, err := g.around.ExecContext(ctx, fmt.Sprintf("INSERT INTO orders VALUES (%d, %d, '%d-%d', 1)", cell*100_000+99_000+int64(i), cell, cell, i))
 		if err != nil {
@@ -176,7 +169,6 @@ func (w faultWrite) make(ctx context.Context, g *faultGroup, cell int64) (*fault
 	stored := false // as of the last judgement
 	return &faultRun{
 		do:    do,
-		kind:  storedOrNot,
 		known: !w.unsure && !w.blind && !(w.tagged && isPostgres(g.target)),
 		judge: func(ctx context.Context, outcome error) error {
 			got, err := g.storedOf(ctx, cell)
@@ -234,17 +226,6 @@ func (w faultWrite) make(ctx context.Context, g *faultGroup, cell int64) (*fault
 			return err
 		},
 	}, nil
-}
-
-// storedOrNot names the outcome of a call of sqlxhelper.
-func storedOrNot(err error) string {
-	switch {
-	case err == nil:
-		return "nil"
-	case errors.Is(err, sqlxhelper.ErrCommitUnknown):
-		return "unknown"
-	}
-	return "not stored"
 }
 
 func isPostgres(t faultTarget) bool { return t.dialect == dialect.PostgreSQL }
@@ -365,12 +346,8 @@ var faultCalls = []faultCall{
 		return h.InsertMany(ctx, tx, "orders", *rows)
 	})}.call("InTx", nil),
 	faultWrite{rows: 2, items: 2, inside: true, do: inTx(func(ctx context.Context, tx *sqlx.Tx, h *sqlxhelper.Helper, rows *[]faultOrder) error {
-		fresh := faultRows((*rows)[0].Cell, 2)
-		for i := range fresh {
-			fresh[i].Items = []faultItem{{Cell: fresh[i].Cell}, {Cell: fresh[i].Cell}}
-		}
-		*rows = fresh
-		return h.InsertGraph(ctx, tx, "orders", fresh)
+		*rows = faultRows((*rows)[0].Cell, 2, 2)
+		return h.InsertGraph(ctx, tx, "orders", *rows)
 	})}.call("InTx with rows made inside", nil),
 	faultWrite{rows: 3, old: 1, updates: true, blind: true, do: inTx(func(ctx context.Context, tx *sqlx.Tx, h *sqlxhelper.Helper, rows *[]faultOrder) error {
 		return h.With(sqlxhelper.OnConflictUpdate("n"), sqlxhelper.ConflictTarget("number")).InsertMany(ctx, tx, "orders", *rows)
@@ -395,12 +372,8 @@ var faultCalls = []faultCall{
 		return tx.Create(rows).Error
 	})}.call("gormplugin.InTx", nil),
 	faultWrite{rows: 2, items: 2, inside: true, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
-		fresh := faultRows((*rows)[0].Cell, 2)
-		for i := range fresh {
-			fresh[i].Items = []faultItem{{Cell: fresh[i].Cell}, {Cell: fresh[i].Cell}}
-		}
-		*rows = fresh
-		return tx.Create(&fresh).Error
+		*rows = faultRows((*rows)[0].Cell, 2, 2)
+		return tx.Create(rows).Error
 	})}.call("gormplugin.InTx with a graph made inside", nil),
 	faultWrite{rows: 3, old: 1, updates: true, blind: true, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
 		upsert := clause.OnConflict{Columns: []clause.Column{{Name: "number"}}, DoUpdates: clause.AssignmentColumns([]string{"n"})}
@@ -424,9 +397,9 @@ var faultCalls = []faultCall{
 	{name: "Take", tables: segmentTables, make: takeOfSegment},
 	{name: "GiveBack", tables: segmentTables, make: giveBack},
 	{name: "Claim", tables: leaseTables, make: claim},
-	{name: "Renew", tables: leaseTables, make: renew},
-	{name: "Release", tables: leaseTables, make: releaseLease},
-	{name: "Fence", tables: leaseTables, make: fence},
+	{name: "Renew", tables: leaseTables, make: changes(renew)},
+	{name: "Release", tables: leaseTables, make: changes(releaseLease)},
+	{name: "Fence", tables: leaseTables, make: changes(fence)},
 }
 
 // ------------------------------------------------------------ counters
@@ -465,7 +438,6 @@ func nextIn(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 	h := sqlxhelper.New(sqlxcases.NewCounter(types.Snowflake(cell * 100_000)))
 	var row faultOrder
 	return &faultRun{
-		kind:  storedOrNot,
 		known: true,
 		do: func(ctx context.Context, db *sqlx.DB) error {
 			s, err := sqlserial.New(db.DB, g.config(g.around, sqlserial.DefaultTable)) // a transaction chooses between no schemas
@@ -540,7 +512,6 @@ func (g *faultGroup) given() *faultNumbers {
 func (g *faultGroup) takes(take func(ctx context.Context, db *sqlx.DB) (first, last int64, err error)) *faultRun {
 	var first, last int64
 	return &faultRun{
-		kind: nilOrError,
 		do: func(ctx context.Context, db *sqlx.DB) (err error) {
 			first, last, err = take(ctx, db)
 			return err
@@ -566,26 +537,27 @@ func (g *faultGroup) takes(take func(ctx context.Context, db *sqlx.DB) (first, l
 	}
 }
 
-func nilOrError(err error) string {
-	if err == nil {
-		return "nil"
+// over returns a call of a store, which is opened over a pool.
+func over[S any](open func(*sqlx.DB) (S, error), call func(context.Context, S) error) func(context.Context, *sqlx.DB) error {
+	return func(ctx context.Context, db *sqlx.DB) error {
+		s, err := open(db)
+		if err != nil {
+			return err
+		}
+		return call(ctx, s)
 	}
-	return "error"
 }
 
 func takeOfCounter(_ context.Context, g *faultGroup, _ int64) (*faultRun, error) {
-	r := g.takes(func(ctx context.Context, db *sqlx.DB) (first, last int64, err error) {
-		s, err := g.counters(db)
-		if err == nil {
-			err = s.Define(ctx, faultSeries)
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		first, err = s.Take(ctx, faultSeries.Name, "", time.Now(), 10)
+	return g.takes(func(ctx context.Context, db *sqlx.DB) (first, last int64, err error) {
+		err = over(g.counters, func(ctx context.Context, s *sqlserial.Store) error {
+			if err = s.Define(ctx, faultSeries); err == nil {
+				first, err = s.Take(ctx, faultSeries.Name, "", time.Now(), 10)
+			}
+			return err
+		})(ctx, db)
 		return first, first + 9, err
-	})
-	return r, nil
+	}), nil
 }
 
 // ------------------------------------------------------------ segments
@@ -603,11 +575,11 @@ func segmentTables(ctx context.Context, g *faultGroup) error {
 }
 
 func (g *faultGroup) takeSegment(ctx context.Context, db *sqlx.DB) (r segment.Range, err error) {
-	s, err := g.segments(db)
-	if err != nil {
-		return r, err
-	}
-	return s.Take(ctx, segment.Take{Tag: "faults"})
+	err = over(g.segments, func(ctx context.Context, s *sqlsegment.Store) error {
+		r, err = s.Take(ctx, segment.Take{Tag: "faults"})
+		return err
+	})(ctx, db)
+	return r, err
 }
 
 func takeOfSegment(_ context.Context, g *faultGroup, _ int64) (*faultRun, error) {
@@ -628,16 +600,11 @@ func giveBack(ctx context.Context, g *faultGroup, _ int64) (*faultRun, error) {
 	if err := g.given().give(r.First, half); err != nil {
 		return nil, err
 	}
-	give := func(ctx context.Context, db *sqlx.DB) error {
-		s, err := g.segments(db)
-		if err != nil {
-			return err
-		}
+	give := over(g.segments, func(ctx context.Context, s *sqlsegment.Store) error {
 		return s.GiveBack(ctx, segment.GiveBack{Tag: "faults", First: half + 1, End: r.Last + 1, Version: r.Version})
-	}
+	})
 	return &faultRun{
-		kind: nilOrError,
-		do:   give,
+		do: give,
 		judge: func(ctx context.Context, outcome error) error {
 			var after int64
 			err := g.around.GetContext(ctx, &after, "SELECT max_id FROM "+g.table(sqlsegment.DefaultTable))
@@ -684,27 +651,22 @@ func faultClaim(cell int64) leasestore.Claim {
 	}
 }
 
-// leaseRows returns the rows of a space by worker.
-func (g *faultGroup) leaseRows(ctx context.Context, space leasestore.Space) (map[int64]leasestore.Row, error) {
-	s, err := g.leases(g.around)
-	if err != nil {
-		return nil, err
-	}
-	rows, _, err := s.Rows(ctx, space)
-	byWorker := map[int64]leasestore.Row{}
-	for _, r := range rows {
-		byWorker[r.Worker] = r
-	}
-	return byWorker, err
+// leaseRow returns the row of the worker of a space.
+func (g *faultGroup) leaseRow(ctx context.Context, space leasestore.Space) (row leasestore.Row, err error) {
+	err = over(g.leases, func(ctx context.Context, s *sqllease.Store) error {
+		rows, _, err := s.Rows(ctx, space)
+		if len(rows) > 0 {
+			row = rows[0]
+		}
+		return err
+	})(ctx, g.around)
+	return row, err
 }
 
 // notDone reports whether an error of a lease store says that nothing was done.
 func notDone(err error) bool {
-	var free *lease.NoFreeWorkerError
-	var lost *lease.LostError
-	var layout *lease.LayoutError
-	var skew *lease.ClockSkewError
-	return errors.As(err, &free) || errors.As(err, &lost) || errors.As(err, &layout) || errors.As(err, &skew)
+	return errors.As(err, new(*lease.NoFreeWorkerError)) || errors.As(err, new(*lease.LostError)) ||
+		errors.As(err, new(*lease.LayoutError)) || errors.As(err, new(*lease.ClockSkewError))
 }
 
 // claim takes the worker. After nil, the row is stored as the reply has it, and no other claim
@@ -713,34 +675,24 @@ func claim(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 	c := faultClaim(cell)
 	var reply leasestore.Reply
 	return &faultRun{
-		kind: nilOrError,
-		do: func(ctx context.Context, db *sqlx.DB) error {
-			s, err := g.leases(db)
-			if err == nil {
-				reply, err = s.Claim(ctx, c)
-			}
+		do: over(g.leases, func(ctx context.Context, s *sqllease.Store) (err error) {
+			reply, err = s.Claim(ctx, c)
 			return err
-		},
+		}),
 		judge: func(ctx context.Context, outcome error) error {
-			rows, err := g.leaseRows(ctx, c.Space)
-			if err != nil {
+			row, err := g.leaseRow(ctx, c.Space)
+			switch {
+			case err != nil:
 				return err
-			}
-			row := rows[0]
-			switch held := row.Owner == c.Owner; {
 			case outcome == nil && row != reply.Row:
 				return fmt.Errorf("the row is %+v; want %+v", row, reply.Row)
-			case notDone(outcome) && held:
+			case notDone(outcome) && row.Owner == c.Owner:
 				return fmt.Errorf("the row is %+v; want it free after an error that says so", row)
 			}
 			return nil
 		},
 		again: func(ctx context.Context, db *sqlx.DB, outcome error) error {
-			s, err := g.leases(db)
-			if err != nil {
-				return err
-			}
-			_, err = s.Claim(ctx, faultClaim(cell))
+			err := over(g.leases, func(ctx context.Context, s *sqllease.Store) error { return failing(s.Claim(ctx, faultClaim(cell))) })(ctx, db)
 			if full := errors.As(err, new(*lease.NoFreeWorkerError)); !full && (err != nil || outcome == nil) {
 				return fmt.Errorf("the claim of another = %v; want *lease.NoFreeWorkerError", err)
 			}
@@ -749,155 +701,85 @@ func claim(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
 	}, nil
 }
 
-// A faultLease is a lease that was claimed before the fault.
-type faultLease struct {
-	*faultGroup
-	claim leasestore.Claim
-	reply leasestore.Reply
+// A leaseChange is a call for a lease that was claimed before the fault. After nil it is stored. After an error it is, or the row
+// is as it was, and the error does not say that the lease is lost, which nobody has taken.
+type leaseChange struct {
+	do func(ctx context.Context, s *sqllease.Store) error
+	// done reports whether a row is as the call makes it.
+	done func(row leasestore.Row) bool
+	// again is a call that does it nonetheless, or nil.
+	again func(ctx context.Context, s *sqllease.Store) error
 }
 
-func (g *faultGroup) lease(ctx context.Context, cell int64) (l faultLease, err error) {
-	l = faultLease{faultGroup: g, claim: faultClaim(cell)}
-	s, err := g.leases(g.around)
-	if err == nil {
-		l.reply, err = s.Claim(ctx, l.claim)
-	}
-	return l, err
-}
-
-// row returns the row of the lease.
-func (l faultLease) row(ctx context.Context) (leasestore.Row, error) {
-	rows, err := l.leaseRows(ctx, l.claim.Space)
-	return rows[l.reply.Row.Worker], err
-}
-
-// renew raises the limit. After nil it is stored. After an error that is not final, the
-// holder renews with the nonces that the row may have, and has lost nothing.
-func renew(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error) {
-	l, err := g.lease(ctx, cell)
-	if err != nil {
-		return nil, err
-	}
-	r := leaseRenewal(l.claim, l.reply)
-	r.Window *= 2
-	var reply leasestore.Reply
-	return &faultRun{
-		kind: nilOrError,
-		do: func(ctx context.Context, db *sqlx.DB) error {
-			s, err := g.leases(db)
-			if err == nil {
-				reply, err = s.Renew(ctx, r)
-			}
+// changes returns the kind of calls.
+func changes(of func(c leasestore.Claim, held leasestore.Row) leaseChange) func(context.Context, *faultGroup, int64) (*faultRun, error) {
+	return func(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error) {
+		c := faultClaim(cell)
+		var held leasestore.Reply
+		err := over(g.leases, func(ctx context.Context, s *sqllease.Store) (err error) {
+			held, err = s.Claim(ctx, c)
 			return err
-		},
-		judge: func(ctx context.Context, outcome error) error {
-			got, err := l.row(ctx)
+		})(ctx, g.around)
+		if err != nil {
+			return nil, err
+		}
+		change := of(c, held.Row)
+		judge := func(ctx context.Context, outcome error) error {
+			row, err := g.leaseRow(ctx, c.Space)
 			switch {
 			case err != nil:
 				return err
-			case outcome == nil && got != reply.Row:
-				return fmt.Errorf("the row is %+v; want %+v", got, reply.Row)
 			case notDone(outcome):
 				return errors.New("it says that the lease is lost, which nobody has taken")
-			case got != l.reply.Row && got.Nonce != r.Nonce:
-				return fmt.Errorf("the row is %+v; want it as it was or renewed", got)
+			case !change.done(row) && (outcome == nil || row != held.Row):
+				return fmt.Errorf("the row is %+v; want it changed, or after an error as it was: %+v", row, held.Row)
 			}
 			return nil
-		},
-		again: func(ctx context.Context, db *sqlx.DB, _ error) error {
-			s, err := g.leases(db)
-			if err != nil {
-				return err
+		}
+		run := &faultRun{do: over(g.leases, change.do), judge: judge}
+		if change.again != nil {
+			run.again = func(ctx context.Context, db *sqlx.DB, _ error) error {
+				return errors.Join(over(g.leases, change.again)(ctx, db), judge(ctx, nil))
 			}
-			next := r
-			next.Known, next.Nonce = append(slices.Clone(r.Known), r.Nonce), cryptorand.Text()
-			reply, err := s.Renew(ctx, next)
-			if err != nil {
-				return err
-			}
-			if got, err := l.row(ctx); err != nil || got != reply.Row {
-				return fmt.Errorf("the row is %+v, %w; want %+v", got, err, reply.Row)
-			}
-			return nil
-		},
-	}, nil
+		}
+		return run, nil
+	}
 }
 
-// releaseLease gives the row back. After nil it is free. After an error it is, or it is
-// still the holder's.
-func releaseLease(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error) {
-	l, err := g.lease(ctx, cell)
-	if err != nil {
-		return nil, err
-	}
-	r := leasestore.Release{
-		Space: l.claim.Space, Worker: l.reply.Row.Worker, Epoch: l.reply.Row.Epoch, Owner: l.claim.Owner,
-		Known: []string{l.reply.Row.Nonce}, Nonce: cryptorand.Text(), End: l.claim.Now,
-	}
-	return &faultRun{
-		kind: nilOrError,
-		do: func(ctx context.Context, db *sqlx.DB) error {
-			s, err := g.leases(db)
-			if err == nil {
-				err = s.Release(ctx, r)
-			}
+// renew raises the limit. After an error that is not final, the holder renews with the nonces that the row may have, and
+// has lost nothing.
+func renew(c leasestore.Claim, held leasestore.Row) leaseChange {
+	r := leaseRenewal(c, leasestore.Reply{Row: held})
+	r.Window *= 2
+	var reply leasestore.Reply
+	return leaseChange{
+		do: func(ctx context.Context, s *sqllease.Store) (err error) {
+			reply, err = s.Renew(ctx, r)
 			return err
 		},
-		judge: func(ctx context.Context, outcome error) error {
-			got, err := l.row(ctx)
-			free := got.Owner == "" && got.Nonce == r.Nonce && got.Until == r.End
-			switch {
-			case err != nil:
-				return err
-			case outcome == nil && !free:
-				return fmt.Errorf("the row is %+v; want it free", got)
-			case outcome != nil && notDone(outcome):
-				return errors.New("it says that the lease is lost, which nobody has taken")
-			case !free && got != l.reply.Row:
-				return fmt.Errorf("the row is %+v; want it as it was or free", got)
-			}
-			return nil
+		done: func(row leasestore.Row) bool {
+			return row.Nonce == r.Nonce && (reply == (leasestore.Reply{}) || row == reply.Row)
 		},
-	}, nil
+		again: func(ctx context.Context, s *sqllease.Store) (err error) {
+			r.Known, r.Nonce = append(slices.Clone(r.Known), r.Nonce), cryptorand.Text()
+			reply, err = s.Renew(ctx, r)
+			return err
+		},
+	}
 }
 
-// fence raises the limits of all rows. After nil they are raised. After an error a second
-// call raises them.
-func fence(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error) {
-	l, err := g.lease(ctx, cell)
-	if err != nil {
-		return nil, err
+// releaseLease gives the row back, which is free then.
+func releaseLease(c leasestore.Claim, held leasestore.Row) leaseChange {
+	r := leasestore.Release{Space: c.Space, Worker: held.Worker, Epoch: held.Epoch, Owner: c.Owner, Known: []string{held.Nonce}, Nonce: cryptorand.Text(), End: c.Now}
+	return leaseChange{
+		do:   func(ctx context.Context, s *sqllease.Store) error { return s.Release(ctx, r) },
+		done: func(row leasestore.Row) bool { return row.Owner == "" && row.Nonce == r.Nonce && row.Until == r.End },
 	}
-	f := leasestore.Fencing{Space: l.claim.Space, Nonce: cryptorand.Text(), Until: l.reply.Row.Until + 60_000}
-	run := func(ctx context.Context, db *sqlx.DB) error {
-		s, err := g.leases(db)
-		if err == nil {
-			err = s.Fence(ctx, f)
-		}
-		return err
-	}
-	judge := func(ctx context.Context, outcome error) error {
-		rows, err := g.leaseRows(ctx, f.Space)
-		if err != nil || outcome != nil {
-			return err
-		}
-		workers := slices.Sorted(maps.Keys(rows))
-		for _, worker := range workers {
-			if r := rows[worker]; r.Owner != "" || r.Until < f.Until {
-				return fmt.Errorf("the row is %+v; want nobody's, until %d", r, f.Until)
-			}
-		}
-		if len(workers) != int(f.Space.Workers) {
-			return fmt.Errorf("rows of %v; want %d", workers, f.Space.Workers)
-		}
-		return nil
-	}
-	return &faultRun{
-		kind:  nilOrError,
-		do:    run,
-		judge: judge,
-		again: func(ctx context.Context, db *sqlx.DB, _ error) error {
-			return errors.Join(run(ctx, db), judge(ctx, nil))
-		},
-	}, nil
+}
+
+// fence raises the limits of all rows, which are nobody's then.
+func fence(c leasestore.Claim, held leasestore.Row) leaseChange {
+	f := leasestore.Fencing{Space: c.Space, Nonce: cryptorand.Text(), Until: held.Until + 60_000}
+	do := func(ctx context.Context, s *sqllease.Store) error { return s.Fence(ctx, f) }
+	return leaseChange{do: do, again: do, done: func(row leasestore.Row) bool { return row.Owner == "" && row.Until >= f.Until }}
 }

@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,13 +73,8 @@ func faultsOnPostgres(t *testing.T) (targets []faultTarget) {
 		t.Fatal("the URL of PostgreSQL cannot be parsed")
 	}
 	admin := openSqlx(t, "pgx", dsn)
-	for name, mode := range map[string]bulkMode{
-		"pgx":                 bulkModes["pgx"],
-		"pgx exec":            bulkModes["pgx exec"],
-		"pgx simple protocol": bulkModes["pgx simple protocol"],
-		"pq":                  bulkModes["pq"],
-		"pq binary":           bulkModes["pq binary"],
-	} {
+	for _, name := range []string{"pgx", "pgx exec", "pgx simple protocol", "pq", "pq binary"} {
+		mode := bulkModes[name]
 		targets = append(targets, faultTarget{
 			name: name, driver: mode.driver, dialect: dialect.PostgreSQL, protocol: faultproxy.PostgreSQL, admin: admin,
 			server: net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "5432")),
@@ -104,7 +98,6 @@ func faultsOnPostgres(t *testing.T) (targets []faultTarget) {
 			},
 		})
 	}
-	slices.SortFunc(targets, func(a, b faultTarget) int { return strings.Compare(a.name, b.name) })
 	return targets
 }
 
@@ -192,8 +185,6 @@ type faultRun struct {
 	judge func(ctx context.Context, outcome error) error
 	// again repeats the call without a fault, and says what is wrong then. It may be nil.
 	again func(ctx context.Context, db *sqlx.DB, outcome error) error
-	// kind names an outcome for the table.
-	kind func(outcome error) string
 	// known says that the outcome has to be known after a cut, while there is time: the
 	// server ends the transaction, and can be asked.
 	known bool
@@ -396,7 +387,7 @@ func (g *faultGroup) tryWithin(ctx context.Context, c faultCell, limit time.Dura
 	}
 	ctx, cancel := context.WithTimeout(ctx, hangs)
 	defer cancel()
-	kind := r.kind(outcome)
+	kind := outcomeOf(outcome)
 	g.outcomes[kind]++
 	err = r.judge(ctx, outcome)
 	if cut := c.do == faultproxy.CutBefore || c.do == faultproxy.CutAfter; err == nil && cut && r.known && !g.target.several &&
@@ -420,6 +411,17 @@ func (g *faultGroup) tryWithin(ctx context.Context, c faultCell, limit time.Dura
 		return fmt.Errorf("%w; it had returned (%s) %v", err, kind, outcome)
 	}
 	return nil
+}
+
+// outcomeOf names an outcome for the table.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "nil"
+	case errors.Is(err, sqlxhelper.ErrCommitUnknown):
+		return "unknown"
+	}
+	return "error"
 }
 
 // call makes the call.
