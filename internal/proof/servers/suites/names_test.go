@@ -126,17 +126,56 @@ func eachNamed(t *testing.T, f func(t *testing.T, g namesTarget)) {
 	t.Run("MySQL", func(t *testing.T) { f(t, namesMySQL(t, servertest.MySQL(t))) })
 }
 
-// stores are the three kinds.
-var stores = map[string]func(*sql.DB, sqlstore.Config) (interface{ CreateTables(context.Context) error }, error){
-	"snowkey_leases": func(db *sql.DB, c sqlstore.Config) (interface{ CreateTables(context.Context) error }, error) {
-		return sqllease.New(db, c)
-	},
-	"snowkey_segments": func(db *sql.DB, c sqlstore.Config) (interface{ CreateTables(context.Context) error }, error) {
-		return sqlsegment.New(db, c)
-	},
-	"snowkey_counters": func(db *sql.DB, c sqlstore.Config) (interface{ CreateTables(context.Context) error }, error) {
-		return sqlserial.New(db, c)
-	},
+// A namedStore is one of the three kinds.
+type namedStore interface{ CreateTables(context.Context) error }
+
+var stores = map[string]func(*sql.DB, sqlstore.Config) (namedStore, error){
+	"snowkey_leases":   func(db *sql.DB, c sqlstore.Config) (namedStore, error) { return sqllease.New(db, c) },
+	"snowkey_segments": func(db *sql.DB, c sqlstore.Config) (namedStore, error) { return sqlsegment.New(db, c) },
+	"snowkey_counters": func(db *sql.DB, c sqlstore.Config) (namedStore, error) { return sqlserial.New(db, c) },
+}
+
+// eachStore runs f for each kind, by the name of its first table, on each server. open opens a Store over a pool of one connection,
+// whose table is found, or in a schema if there is one, and created if create is set.
+func eachStore(t *testing.T, f func(t *testing.T, g namesTarget, table string, db *sql.DB, open func(schema string, create bool) namedStore)) {
+	t.Helper()
+	eachNamed(t, func(t *testing.T, g namesTarget) {
+		for table := range stores {
+			db := g.one(t)
+			f(t, g, table, db, g.opening(t, table, db))
+		}
+	})
+}
+
+// opening is open of eachStore.
+func (g namesTarget) opening(t *testing.T, table string, db *sql.DB) func(schema string, create bool) namedStore {
+	return func(schema string, create bool) namedStore {
+		t.Helper()
+		c := g.config("")
+		if schema != "" {
+			c.Table = schema + "." + table
+		}
+		s, err := stores[table](db, c)
+		must(t, err)
+		if create {
+			must(t, s.CreateTables(t.Context()))
+		}
+		return s
+	}
+}
+
+// wantError fails the test unless err matches want and has the parts in its text.
+func wantError(t *testing.T, what string, err, want error, parts ...string) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s = %v; want %v", what, err, want)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%s = %v; want %q in it", what, err, part)
+		}
+	}
 }
 
 // Two services write to public.orders as two roles, one of which has a schema of its own name.
@@ -174,11 +213,7 @@ func TestRolesWithSchemasOfTheirOwnHaveOneTableOfLeases(t *testing.T) {
 	if gen != nil || !errors.Is(err, sqlstore.ErrOtherSchema) || !errors.Is(err, leasestore.ErrPermanent) {
 		t.Fatalf("Open as the role without a schema = %v, %v; want %v", gen, err, sqlstore.ErrOtherSchema)
 	}
-	for _, part := range []string{billing + ".snowkey_leases", "public.snowkey_leases", "Config.Table"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("Open as the role without a schema = %v; want %q in it", err, part)
-		}
-	}
+	wantError(t, "Open as the role without a schema", err, sqlstore.ErrOtherSchema, billing+".snowkey_leases", "public.snowkey_leases", "Config.Table")
 
 	// What the error says works.
 	g.exec(t, "GRANT USAGE ON SCHEMA "+billing+" TO "+web)
@@ -191,42 +226,23 @@ func TestRolesWithSchemasOfTheirOwnHaveOneTableOfLeases(t *testing.T) {
 }
 
 func TestTableIsNotCreatedBesideThatOfAnotherSchema(t *testing.T) {
-	eachNamed(t, func(t *testing.T, g namesTarget) {
-		for table, open := range stores {
-			a, err := open(g.open(t), g.config(""))
-			must(t, err)
-			must(t, a.CreateTables(t.Context()))
-			must(t, a.CreateTables(t.Context()))
+	eachStore(t, func(t *testing.T, g namesTarget, table string, db *sql.DB, open func(string, bool) namedStore) {
+		must(t, open("", true).CreateTables(t.Context()))
+		g.do(t, db, g.use(g.second))
+		wantError(t, "CreateTables of a second "+table, open("", false).CreateTables(t.Context()), sqlstore.ErrOtherSchema,
+			g.first+"."+table, "Config.Table", "or to "+g.second+"."+table)
+		open(g.second, true)
 
-			db := g.one(t)
-			g.do(t, db, g.use(g.second))
-			b, err := open(db, g.config(""))
-			must(t, err)
-			err = b.CreateTables(t.Context())
-			if !errors.Is(err, sqlstore.ErrOtherSchema) {
-				t.Errorf("CreateTables of a second %s = %v; want %v", table, err, sqlstore.ErrOtherSchema)
-				continue
-			}
-			for _, part := range []string{g.first + "." + table, "Config.Table", "or to " + g.second + "." + table} {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("CreateTables of a second %s = %v; want %q in it", table, err, part)
-				}
-			}
-			explicit, err := open(db, g.config(g.second+"."+table))
-			must(t, err)
-			must(t, explicit.CreateTables(t.Context()))
-
-			// Both are there now, and the Store has one of them, whose name it logs.
-			var log strings.Builder
-			c := g.config("")
-			c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-			c2, err := open(db, c)
-			must(t, err)
-			must(t, c2.CreateTables(t.Context()))
-			for _, part := range []string{"level=DEBUG", "level=WARN", "table=" + g.second + "." + table, "others=[" + g.first + "." + table + "]"} {
-				if !strings.Contains(log.String(), part) {
-					t.Errorf("CreateTables with two %s logs %s; want %q in it", table, &log, part)
-				}
+		// Both are there now, and the Store has one of them, whose name it logs.
+		var log strings.Builder
+		c := g.config("")
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		s, err := stores[table](db, c)
+		must(t, err)
+		must(t, s.CreateTables(t.Context()))
+		for _, part := range []string{"level=DEBUG", "level=WARN", "table=" + g.second + "." + table, "others=[" + g.first + "." + table + "]"} {
+			if !strings.Contains(log.String(), part) {
+				t.Errorf("CreateTables with two %s logs %s; want %q in it", table, &log, part)
 			}
 		}
 	})
@@ -235,15 +251,14 @@ func TestTableIsNotCreatedBesideThatOfAnotherSchema(t *testing.T) {
 // Neither of two that begin at once sees the table that the other one is about to create.
 func TestOfStoresThatCreateTablesAtOnceInTwoSchemasOneIsRefused(t *testing.T) {
 	eachNamed(t, func(t *testing.T, g namesTarget) {
-		for table, open := range stores {
+		for table := range stores {
 			var created, refused [2]int
 			var mu sync.Mutex
 			var wg sync.WaitGroup
 			for i := range 8 {
 				db := g.one(t)
 				g.do(t, db, g.use([]string{g.first, g.second}[i%2]))
-				s, err := open(db, g.config(""))
-				must(t, err)
+				s := g.opening(t, table, db)("", false)
 				wg.Go(func() {
 					err := s.CreateTables(t.Context())
 					mu.Lock()
@@ -395,26 +410,16 @@ func TestNextInGivesNoNumberTwiceByThePathOfItsTransaction(t *testing.T) {
 }
 
 func TestDroppedTableIsMissingAndNeverThatOfAnotherSchema(t *testing.T) {
-	eachNamed(t, func(t *testing.T, g namesTarget) {
-		db := g.one(t)
-		for table, open := range stores {
-			s, err := open(db, g.config(""))
-			must(t, err)
-			must(t, s.CreateTables(t.Context()))
-			other, err := open(db, g.config(g.second+"."+table))
-			must(t, err)
-			must(t, other.CreateTables(t.Context()))
-			g.do(t, db, "DROP TABLE "+g.first+"."+table, g.use(g.second))
-			err = readOrClaim(t, s)
-			var missing *sqlstore.TableError
-			if !errors.As(err, &missing) || !errors.Is(err, sqlstore.ErrNoTable) || missing.Tables[0] != g.first+"."+table {
-				t.Errorf("%s after it was dropped = %v; want %v of that of %s", table, err, sqlstore.ErrNoTable, g.first)
-			}
-			if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrOtherSchema) {
-				t.Errorf("CreateTables of %s after it was dropped = %v; want %v", table, err, sqlstore.ErrOtherSchema)
-			}
-			g.do(t, db, g.use(g.first))
+	eachStore(t, func(t *testing.T, g namesTarget, table string, db *sql.DB, open func(string, bool) namedStore) {
+		s := open("", true)
+		open(g.second, true)
+		g.do(t, db, "DROP TABLE "+g.first+"."+table, g.use(g.second))
+		err := readOrClaim(t, s)
+		var missing *sqlstore.TableError
+		if !errors.As(err, &missing) || !errors.Is(err, sqlstore.ErrNoTable) || missing.Tables[0] != g.first+"."+table {
+			t.Errorf("%s after it was dropped = %v; want %v of that of %s", table, err, sqlstore.ErrNoTable, g.first)
 		}
+		wantError(t, "CreateTables of "+table+" after it was dropped", s.CreateTables(t.Context()), sqlstore.ErrOtherSchema)
 	})
 }
 
@@ -437,75 +442,51 @@ func readOrClaim(t *testing.T, s any) error {
 
 // A Store that has found nothing looks again.
 func TestTablesThatComeLaterAreFound(t *testing.T) {
-	eachNamed(t, func(t *testing.T, g namesTarget) {
-		db := g.one(t)
-		for table, open := range stores {
-			s, err := open(db, g.config(""))
-			must(t, err)
-			g.do(t, db, g.use(g.second))
-			if err := readOrClaim(t, s); !errors.Is(err, sqlstore.ErrNoTable) {
-				t.Errorf("%s without tables = %v; want %v", table, err, sqlstore.ErrNoTable)
-			}
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			if err := s.CreateTables(ended); !errors.Is(err, context.Canceled) {
-				t.Errorf("CreateTables under an ended context = %v; want %v", err, context.Canceled)
-			}
-			explicit, err := open(db, g.config(g.first+"."+table))
-			must(t, err)
-			must(t, explicit.CreateTables(t.Context()))
-			g.do(t, db, g.use(g.first))
-			must(t, readOrClaim(t, s))
-		}
+	eachStore(t, func(t *testing.T, g namesTarget, table string, db *sql.DB, open func(string, bool) namedStore) {
+		s := open("", false)
+		g.do(t, db, g.use(g.second))
+		wantError(t, table+" without tables", readOrClaim(t, s), sqlstore.ErrNoTable)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		wantError(t, "CreateTables under an ended context", s.CreateTables(ended), context.Canceled)
+		open(g.first, true)
+		g.do(t, db, g.use(g.first))
+		must(t, readOrClaim(t, s))
 	})
 }
 
 // PostgreSQL looks for every table among the temporary ones first.
 func TestTemporaryTableIsNoTableOfAStore(t *testing.T) {
 	g := namesPostgres(t)
-	db := g.one(t)
-	for table, open := range stores {
-		a, err := open(db, g.config(""))
-		must(t, err)
+	for table := range stores {
+		db := g.one(t)
+		open := g.opening(t, table, db)
 		g.do(t, db, "CREATE TEMPORARY TABLE "+table+" (series TEXT)", "SET search_path TO pg_temp, "+g.first)
-		must(t, a.CreateTables(t.Context()))
-		must(t, readOrClaim(t, a))
-		b, err := open(db, g.config(""))
-		must(t, err)
-		must(t, readOrClaim(t, b))
+		must(t, readOrClaim(t, open("", true)))
+		must(t, readOrClaim(t, open("", false)))
 		if n := g.count(t, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = '"+g.first+"' AND tablename = '"+table+"'"); n != 1 {
 			t.Errorf("%d tables %s in %s; want 1", n, table, g.first)
 		}
-		g.do(t, db, "RESET search_path")
 	}
 }
 
 // "$user" may be any name.
 func TestSchemaOfAnyNameIsNamedInFull(t *testing.T) {
-	for _, schema := range []string{"Shop-2", `sh"op.x`, "läden"} {
-		t.Run(schema, func(t *testing.T) {
-			g := namesPostgres(t)
-			quoted := `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
-			db := g.one(t)
-			g.do(t, db, "CREATE SCHEMA "+quoted, "SET search_path TO "+quoted)
-			for table, open := range stores {
-				s, err := open(db, g.config(""))
-				must(t, err)
-				must(t, s.CreateTables(t.Context()))
-				must(t, readOrClaim(t, s))
-				g.count(t, "SELECT COUNT(*) FROM "+quoted+"."+table) // it is there
-			}
-		})
-	}
 	g := namesPostgres(t)
-	db := g.one(t)
-	g.do(t, db, `CREATE SCHEMA "who?"`, `SET search_path TO "who?", public`)
-	for table, open := range stores {
-		s, err := open(db, g.config(""))
-		must(t, err)
-		if err := s.CreateTables(t.Context()); !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), "Config.Table") {
-			t.Errorf("CreateTables of %s in a schema with a question mark = %v; want it refused", table, err)
+	for _, schema := range []string{"Shop-2", `sh"op.x`, "läden", "who?"} {
+		db, quoted := g.one(t), `"`+strings.ReplaceAll(schema, `"`, `""`)+`"`
+		g.do(t, db, "CREATE SCHEMA "+quoted, "SET search_path TO "+quoted)
+		for table := range stores {
+			s := g.opening(t, table, db)("", false)
+			if schema == "who?" { // a question mark is a parameter
+				wantError(t, "CreateTables of "+table+" in a schema with a question mark", s.CreateTables(t.Context()), sqlstore.ErrNoTable, "Config.Table")
+				continue
+			}
+			must(t, s.CreateTables(t.Context()))
+			must(t, readOrClaim(t, s))
+			g.count(t, "SELECT COUNT(*) FROM "+quoted+"."+table) // it is there
 		}
+		g.do(t, db, "DROP SCHEMA "+quoted+" CASCADE")
 	}
 }
 
@@ -521,18 +502,12 @@ func TestConnectionWithoutASchemaIsToldSo(t *testing.T) {
 			g.dsn = config.FormatDSN()
 			db = g.one(t)
 		}
-		for table, open := range stores {
-			s, err := open(db, g.config(""))
-			must(t, err)
-			for _, err := range []error{readOrClaim(t, s), s.CreateTables(t.Context())} {
-				if !errors.Is(err, sqlstore.ErrNoTable) || !strings.Contains(err.Error(), "Config.Table") {
-					t.Errorf("%s = %v; want %v, and Config.Table", table, err, sqlstore.ErrNoTable)
-				}
+		for table := range stores {
+			open := g.opening(t, table, db)
+			for _, err := range []error{readOrClaim(t, open("", false)), open("", false).CreateTables(t.Context())} {
+				wantError(t, table+" without a schema", err, sqlstore.ErrNoTable, "Config.Table")
 			}
-			explicit, err := open(db, g.config(g.first+"."+table))
-			must(t, err)
-			must(t, explicit.CreateTables(t.Context()))
-			must(t, readOrClaim(t, explicit))
+			must(t, readOrClaim(t, open(g.first, true)))
 		}
 	})
 }

@@ -30,39 +30,30 @@ func (g leaseTarget) opened(c snowkey.Config) snowkey.Config {
 
 // Open asks the database what it is, whatever the driver and whatever is wrapped around it.
 func TestOpenGivesEachProcessOfADatabaseAWorkerNumber(t *testing.T) {
-	for name, make := range map[string]func(*testing.T) leaseTarget{
-		"pgx": func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) },
-		"pq":  func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) },
-		"pgx in a wrapper": func(t *testing.T) leaseTarget {
-			return leasePostgres(t, func(dsn string) (driver.Connector, error) {
-				c, err := pgxConnector(dsn)
-				return wrapper{c}, err
-			})
-		},
-		"MariaDB": func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) },
-		"MySQL":   func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := make(t)
-			workers := map[int64]bool{}
-			for range 3 {
-				gen, err := snowkey.Open(t.Context(), g.open(t), g.opened(snowkey.Config{}))
-				must(t, err)
-				t.Cleanup(func() { must(t, gen.Close(context.Background())) })
-				id, err := gen.Next(t.Context())
-				must(t, err)
-				workers[gen.Layout().Parts(id).Worker] = true
-			}
-			if len(workers) != 3 {
-				t.Errorf("3 generators have %d worker numbers; want 3", len(workers))
-			}
-			var rows int
-			must(t, g.admin.QueryRow("SELECT COUNT(*) FROM snowkey_leases WHERE owner <> ''").Scan(&rows))
-			if rows != 3 {
-				t.Errorf("%d rows are held; want 3", rows)
-			}
-		})
+	distinct := func(t *testing.T, g leaseTarget) {
+		t.Helper()
+		workers := map[int64]bool{}
+		for range 3 {
+			gen, err := snowkey.Open(t.Context(), g.open(t), g.opened(snowkey.Config{}))
+			must(t, err)
+			t.Cleanup(func() { must(t, gen.Close(context.Background())) })
+			id, err := gen.Next(t.Context())
+			must(t, err)
+			workers[gen.Layout().Parts(id).Worker] = true
+		}
+		var rows int
+		must(t, g.admin.QueryRow("SELECT COUNT(*) FROM snowkey_leases WHERE owner <> ''").Scan(&rows))
+		if len(workers) != 3 || rows != 3 {
+			t.Errorf("3 generators have %d worker numbers, and %d rows are held; want 3", len(workers), rows)
+		}
 	}
+	leaseTargets(t, distinct)
+	t.Run("pgx in a wrapper", func(t *testing.T) {
+		distinct(t, leasePostgres(t, func(dsn string) (driver.Connector, error) {
+			c, err := pgxConnector(dsn)
+			return wrapper{c}, err
+		}))
+	})
 }
 
 // A wrapper stands for a program's connector that traces its statements.
@@ -81,19 +72,8 @@ func (w wrapped) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx,
 	return w.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 }
 
-// eachOpened runs f for a new database on each server.
-func eachOpened(t *testing.T, f func(t *testing.T, g leaseTarget)) {
-	for name, make := range map[string]func(*testing.T) leaseTarget{
-		"PostgreSQL": func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) },
-		"MariaDB":    func(t *testing.T) leaseTarget { return leaseMariaDB(t, func(*mysql.Config) {}) },
-		"MySQL":      func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), func(*mysql.Config) {}) },
-	} {
-		t.Run(name, func(t *testing.T) { f(t, make(t)) })
-	}
-}
-
 func TestOpenRefusesAnotherLayoutUnlessItHasAnotherNamespace(t *testing.T) {
-	eachOpened(t, func(t *testing.T, g leaseTarget) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		db := g.open(t)
 		opened := func(c snowkey.Config) error {
 			gen, err := snowkey.Open(t.Context(), db, g.opened(c))
@@ -113,7 +93,7 @@ func TestOpenRefusesAnotherLayoutUnlessItHasAnotherNamespace(t *testing.T) {
 
 // Programs that are killed again and again use up 64 numbers in a minute.
 func TestTheFewNumbersOfJavaScriptAreFreeAfterTenSeconds(t *testing.T) {
-	eachOpened(t, func(t *testing.T, g leaseTarget) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		layout := core.JavaScript()
 		layout.SequenceBits, layout.WorkerBits = layout.SequenceBits+layout.WorkerBits-1, 1
 		db := g.open(t)
@@ -134,7 +114,7 @@ func TestTheFewNumbersOfJavaScriptAreFreeAfterTenSeconds(t *testing.T) {
 }
 
 func TestCloseAfterTheDatabaseIsAnErrorAndLeavesTheNumberBusy(t *testing.T) {
-	eachOpened(t, func(t *testing.T, g leaseTarget) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		db := g.open(t)
 		gen, err := snowkey.Open(t.Context(), db, g.opened(snowkey.Config{}))
 		must(t, err)
@@ -151,7 +131,7 @@ func TestCloseAfterTheDatabaseIsAnErrorAndLeavesTheNumberBusy(t *testing.T) {
 }
 
 func TestOpenWithinATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
-	eachOpened(t, func(t *testing.T, g leaseTarget) {
+	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		db := g.open(t)
 		db.SetMaxOpenConns(1)
 		tx, err := db.BeginTx(t.Context(), nil)
