@@ -30,23 +30,15 @@ func TestAKeyIsInAColumnOfJSONAsItsText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, err := gorm.Open(dialector(t), &gorm.Config{Logger: logger.Discard})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pool, err := db.DB()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pool.SetMaxOpenConns(1) // a temporary table belongs to a connection
 			defer func() { _ = pool.Close() }()
 			db = db.Table("snowkey_readers")
-			if err := db.Exec("CREATE TEMPORARY TABLE snowkey_readers (id BIGINT PRIMARY KEY, readers JSON)").Error; err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Exec("CREATE TEMPORARY TABLE snowkey_readers (id BIGINT PRIMARY KEY, readers JSON)").Error)
 			row := readers{redisID, []types.Snowflake{redisID + 1, redisID + 2}}
-			if err := db.Session(&gorm.Session{}).Create(&row).Error; err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Session(&gorm.Session{}).Create(&row).Error)
 			for want, value := range []any{redisID + 1, (redisID + 1).String()} {
 				var found []readers
 				err := db.Session(&gorm.Session{}).Find(&found, datatypes.JSONArrayQuery("readers").Contains(value)).Error

@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,6 +40,8 @@ var (
 	nativePresent = types.NullSnowflake{Snowflake: 1<<63 - 1, Valid: true}
 )
 
+var nativeColumns = []string{"id", "parent", "customer", "gift"}
+
 // nativeModes are the ways in which pgx sends arguments. In the last two it does not ask the
 // server for their types, and sends text.
 var nativeModes = map[string]pgx.QueryExecMode{
@@ -55,17 +58,13 @@ func typeless(mode pgx.QueryExecMode) bool {
 }
 
 // nativeConn returns a connection with tables of its own.
-func nativeConn(t testing.TB, mode pgx.QueryExecMode) *pgx.Conn {
+func nativeConn(t *testing.T, mode pgx.QueryExecMode) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(postgresSchema(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config.DefaultQueryExecMode = mode
 	conn, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	for _, statement := range []string{
 		"CREATE TABLE orders (id BIGINT PRIMARY KEY, parent BIGINT, customer BIGINT NOT NULL, gift BIGINT)",
@@ -112,17 +111,13 @@ func sameRows(t *testing.T, conn *pgx.Conn, want []nativeOrder) {
 			args = nil // text alone
 		}
 		rows, err := conn.Query(t.Context(), "SELECT id, parent, customer, gift FROM orders ORDER BY id", args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := pgx.CollectRows(rows, pgx.RowToStructByName[nativeOrder]); !slices.Equal(got, want) || err != nil {
 			t.Errorf("RowToStructByName in format %d = %+v, %v; want %+v", format, got, err, want)
 		}
 	}
 	rows, err := conn.Query(t.Context(), "SELECT id FROM orders ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[types.Snowflake])
 	if len(ids) != len(want) || err != nil {
 		t.Errorf("RowTo[Snowflake] = %v, %v; want %d keys", ids, err, len(want))
@@ -135,14 +130,45 @@ func sameRows(t *testing.T, conn *pgx.Conn, want []nativeOrder) {
 }
 
 func TestPgxStoresAndReadsIDsOfEachType(t *testing.T) {
-	inNativeModes(t, func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
-		for _, o := range nativeRows() {
-			if _, err := conn.Exec(t.Context(), "INSERT INTO orders (id, parent, customer, gift) VALUES ($1, $2, $3, $4)", o.ID, o.Parent, &o.Customer, o.Gift); err != nil {
-				t.Fatal(err)
+	const insert = "INSERT INTO orders (id, parent, customer, gift) VALUES ($1, $2, $3, $4) RETURNING id"
+	arguments := func(o nativeOrder) []any { return []any{o.ID, o.Parent, &o.Customer, o.Gift} }
+	for way, store := range map[string]func(conn *pgx.Conn, rows []nativeOrder) error{
+		"Exec": func(conn *pgx.Conn, rows []nativeOrder) (err error) {
+			for _, o := range rows {
+				_, failed := conn.Exec(context.Background(), insert, arguments(o)...)
+				err = errors.Join(err, failed)
 			}
-		}
-		sameRows(t, conn, nativeRows())
-		if got := nativeQuery[*types.Snowflake](t, conn, "SELECT parent FROM orders WHERE id = 1"); got != nil {
+			return err
+		},
+		"Batch": func(conn *pgx.Conn, rows []nativeOrder) error {
+			batch := new(pgx.Batch)
+			for _, o := range rows {
+				batch.Queue(insert, arguments(o)...).QueryRow(func(row pgx.Row) error {
+					var id types.Snowflake
+					if err := row.Scan(&id); id != o.ID || err != nil {
+						return fmt.Errorf("RETURNING id = %d, %w; want %d", id, err, o.ID)
+					}
+					return nil
+				})
+			}
+			return conn.SendBatch(context.Background(), batch).Close()
+		},
+		"Copy": func(conn *pgx.Conn, rows []nativeOrder) error {
+			_, err := conn.CopyFrom(context.Background(), pgx.Identifier{"orders"}, nativeColumns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+				return arguments(rows[i]), nil
+			}))
+			return err
+		},
+	} {
+		inNativeModes(t, func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
+			if err := store(conn, nativeRows()); err != nil {
+				t.Fatalf("%s = %v; want nil", way, err)
+			}
+			sameRows(t, conn, nativeRows())
+		})
+	}
+	inNativeModes(t, func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
+		if got := nativeQuery[*types.Snowflake](t, conn, "SELECT NULL::bigint"); got != nil {
 			t.Errorf("NULL into *Snowflake = %v; want nil", got)
 		}
 		if got := nativeQuery[*types.ID[nativeOrder]](t, conn, "SELECT $1::bigint", (*types.ID[nativeOrder])(nil)); got != nil {
@@ -181,6 +207,12 @@ func TestPgxRefusesWhatIsNoIDAndStoresNothing(t *testing.T) {
 			if _, err := conn.Exec(t.Context(), "INSERT INTO orders (id, customer) VALUES ($1, 1)", arg); !errors.Is(err, types.ErrRange) {
 				t.Errorf("insert of %T -1 = %v; want an error that matches ErrRange", arg, err)
 			}
+		}
+		_, err := conn.CopyFrom(t.Context(), pgx.Identifier{"orders"}, nativeColumns, pgx.CopyFromRows([][]any{
+			{types.Snowflake(100), nil, 1, nil}, {types.Snowflake(-1), nil, 1, nil},
+		}))
+		if err == nil || !strings.Contains(err.Error(), "cannot marshal Snowflake -1 into SQL") { // pgx passes on the text alone, by way of the server
+			t.Errorf("CopyFrom of -1 = %v; want that -1 is refused", err)
 		}
 		if !typeless(mode) {
 			if _, err := conn.Exec(t.Context(), "SELECT $1::bigint[]", []types.Snowflake{1, -1}); !errors.Is(err, types.ErrRange) {
@@ -250,60 +282,17 @@ func TestPgxArraysOfIDs(t *testing.T) {
 			}
 		}
 		rows, err := conn.Query(t.Context(), "SELECT id FROM orders WHERE id = ANY($1::bigint[]) ORDER BY id", []types.Snowflake{nativeID, 1, nativeID - 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := pgx.CollectRows(rows, pgx.RowTo[types.Snowflake]); !slices.Equal(got, []types.Snowflake{1, nativeID}) || err != nil {
 			t.Errorf("rows by = ANY = %v, %v; want 1 and %d", got, err, nativeID)
 		}
 	})
 }
 
-func TestPgxBatchesOfIDs(t *testing.T) {
-	inNativeModes(t, func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
-		batch := new(pgx.Batch)
-		for _, o := range nativeRows() {
-			batch.Queue("INSERT INTO orders (id, parent, customer, gift) VALUES ($1, $2, $3, $4) RETURNING id", o.ID, o.Parent, o.Customer, o.Gift).QueryRow(func(row pgx.Row) error {
-				var id types.Snowflake
-				if err := row.Scan(&id); id != o.ID || err != nil {
-					t.Errorf("RETURNING id = %d, %v; want %d", id, err, o.ID)
-				}
-				return nil
-			})
-		}
-		if err := conn.SendBatch(t.Context(), batch).Close(); err != nil {
-			t.Fatal(err)
-		}
-		sameRows(t, conn, nativeRows())
-	})
-}
-
-func TestPgxCopiesIDs(t *testing.T) {
-	conn := nativeConn(t, pgx.QueryExecModeCacheStatement)
-	columns := []string{"id", "parent", "customer", "gift"}
-	rows := nativeRows()
-	n, err := conn.CopyFrom(t.Context(), pgx.Identifier{"orders"}, columns, pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
-		return []any{rows[i].ID, rows[i].Parent, &rows[i].Customer, rows[i].Gift}, nil
-	}))
-	if int(n) != len(rows) || err != nil {
-		t.Fatalf("CopyFrom = %d, %v; want %d", n, err, len(rows))
-	}
-	sameRows(t, conn, rows)
-	_, err = conn.CopyFrom(t.Context(), pgx.Identifier{"orders"}, columns, pgx.CopyFromRows([][]any{
-		{types.Snowflake(100), nil, 1, nil}, {types.Snowflake(-1), nil, 1, nil},
-	}))
-	if err == nil || !strings.Contains(err.Error(), "cannot marshal Snowflake -1 into SQL") { // pgx passes on the text alone, by way of the server
-		t.Errorf("CopyFrom of -1 = %v; want that -1 is refused", err)
-	}
-	sameRows(t, conn, rows)
-}
-
 func TestPgxCompositesAndRangesOfIDs(t *testing.T) {
 	inNativeModes(t, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		loaded, err := conn.LoadTypes(t.Context(), []string{"order_line", "_order_line"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		conn.TypeMap().RegisterTypes(loaded)
 		conn.TypeMap().RegisterDefaultPgType(nativeLine{}, "order_line")
 		conn.TypeMap().RegisterDefaultPgType([]nativeLine(nil), "_order_line")
@@ -320,72 +309,6 @@ func TestPgxCompositesAndRangesOfIDs(t *testing.T) {
 		keys := pgtype.Range[types.Snowflake]{Lower: 1, Upper: nativeID, LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}
 		if got := nativeQuery[pgtype.Range[types.Snowflake]](t, conn, "SELECT $1::int8range", keys); got != keys {
 			t.Errorf("the range came back as %+v; want %+v", got, keys)
-		}
-	})
-}
-
-// BenchmarkPgx measures a column of 1,000 keys, read and sent as an array, against int64.
-func BenchmarkPgx(b *testing.B) {
-	conn := nativeConn(b, pgx.QueryExecModeCacheStatement)
-	benchNative[int64](b, conn)
-	benchNative[types.Snowflake](b, conn)
-	benchNative[types.ID[nativeOrder]](b, conn)
-	benchNative[types.NullSnowflake](b, conn)
-	benchNative[*int64](b, conn)
-}
-
-func benchNative[T any](b *testing.B, conn *pgx.Conn) {
-	const query = "SELECT n + 175928847299117063 FROM generate_series(1, 1000) n"
-	name := reflect.TypeFor[T]().String()
-	read := func() []T {
-		rows, err := conn.Query(b.Context(), query)
-		if err != nil {
-			b.Fatal(err)
-		}
-		got, err := pgx.CollectRows(rows, pgx.RowTo[T])
-		if err != nil {
-			b.Fatal(err)
-		}
-		return got
-	}
-	b.Run("Rows/"+name, func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			read()
-		}
-	})
-	ids := read()
-	b.Run("Array/"+name, func(b *testing.B) {
-		b.ReportAllocs()
-		var n int
-		for b.Loop() {
-			if err := conn.QueryRow(b.Context(), "SELECT cardinality($1::bigint[])", ids).Scan(&n); err != nil || n != len(ids) {
-				b.Fatal(n, err)
-			}
-		}
-	})
-	m := pgtype.NewMap()
-	b.Run("Encode/"+name, func(b *testing.B) {
-		b.ReportAllocs()
-		var buf []byte
-		for b.Loop() {
-			var err error
-			if buf, err = m.Encode(pgtype.Int8ArrayOID, pgtype.BinaryFormatCode, ids, buf[:0]); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	encoded, err := m.Encode(pgtype.Int8ArrayOID, pgtype.BinaryFormatCode, ids, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("Scan/"+name, func(b *testing.B) {
-		b.ReportAllocs()
-		var got []T
-		for b.Loop() {
-			if err := m.Scan(pgtype.Int8ArrayOID, pgtype.BinaryFormatCode, encoded, &got); err != nil {
-				b.Fatal(err)
-			}
 		}
 	})
 }

@@ -21,16 +21,12 @@ import (
 func TestAPgxpoolIsEnoughForLeasesGORMAndSqlx(t *testing.T) {
 	ctx := t.Context()
 	pool, err := pgxpool.New(ctx, servertest.PostgreSQL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer pool.Close()
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }()
 	table, err := servertest.Table(db, "snowkey_pgxpool")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := pool.Exec(ctx, "CREATE TABLE "+table+" (id bigint PRIMARY KEY, number text)"); err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +38,7 @@ func TestAPgxpoolIsEnoughForLeasesGORMAndSqlx(t *testing.T) {
 		}
 	}()
 	gen, err := snowkey.Open(ctx, db, snowkey.Config{Table: table + "_leases"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = gen.Close(ctx) }()
 
 	type order struct {
@@ -55,9 +49,7 @@ func TestAPgxpoolIsEnoughForLeasesGORMAndSqlx(t *testing.T) {
 	if err == nil {
 		err = orm.Use(gormplugin.New(gen))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a, b := order{Number: "a"}, order{Number: "b"}
 	if err := orm.Table(table).Create(&a).Error; err != nil {
 		t.Errorf("Create = %v", err)
@@ -70,9 +62,7 @@ func TestAPgxpoolIsEnoughForLeasesGORMAndSqlx(t *testing.T) {
 	if err == nil {
 		for rows.Next() {
 			var id int64
-			if err := rows.Scan(&id); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(&id))
 			stored = append(stored, id)
 		}
 		err = rows.Err()

@@ -28,68 +28,37 @@ func redisHash(t *testing.T) (client *redis.Client, hash string) {
 
 const redisID = types.Snowflake(175928847299117063)
 
-func TestRedisStoresAnIDAsEightBytes(t *testing.T) {
-	client, hash := redisHash(t)
-	ctx := t.Context()
-	if err := client.HSet(ctx, hash, "id", redisID).Err(); err != nil {
-		t.Fatalf("HSet = %v; want nil", err)
-	}
-	const want = "\x02\x71\x06\x5a\xc1\x02\x00\x07"
-	if got, err := client.HGet(ctx, hash, "id").Result(); got != want || err != nil {
-		t.Errorf("the value in Redis is %q, %v; want %q, nil", got, err, want)
-	}
-	var got types.Snowflake
-	if err := client.HGet(ctx, hash, "id").Scan(&got); got != redisID || err != nil {
-		t.Errorf("Scan = %d, %v; want %d, nil", got, err, redisID)
-	}
-}
-
-func TestRedisReadsTextThatStringHasWritten(t *testing.T) {
-	client, hash := redisHash(t)
-	ctx := t.Context()
-	if err := client.HSet(ctx, hash, "id", redisID.String()).Err(); err != nil {
-		t.Fatalf("HSet = %v; want nil", err)
-	}
-	text, err := client.HGet(ctx, hash, "id").Result()
-	if err != nil {
-		t.Fatalf("HGet = %v; want nil", err)
-	}
-	if got, err := types.Parse(text); got != redisID || err != nil {
-		t.Errorf("Parse(%q) = %d, %v; want %d, nil", text, got, err, redisID)
-	}
-	var row struct {
-		ID types.Snowflake `redis:"id"`
-	}
-	if err := client.HGetAll(ctx, hash).Scan(&row); row.ID != redisID || err != nil {
-		t.Errorf("HGetAll.Scan = %+v, %v; want %d, nil", row, err, redisID)
-	}
-	// Scan of a single value wants the 8 bytes.
-	got := types.Snowflake(42)
-	if err := client.HGet(ctx, hash, "id").Scan(&got); got != 42 || !errors.Is(err, types.ErrSyntax) {
-		t.Errorf("HGet.Scan = %d, %v; want no change and an error that matches ErrSyntax", got, err)
-	}
-}
-
-// go-redis writes a field of a struct by MarshalBinary and reads it by
+// go-redis writes an ID by MarshalBinary, as eight bytes, which Scan of a single value wants, and reads a field of a struct by
 // UnmarshalText.
-func TestRedisDoesNotReadAStructThatItHasWrittenWithAnID(t *testing.T) {
+func TestRedisStoresAnIDAsEightBytesAndReadsStructsFromText(t *testing.T) {
 	client, hash := redisHash(t)
 	ctx := t.Context()
 	type row struct {
 		ID types.Snowflake `redis:"id"`
 	}
-	if err := client.HSet(ctx, hash, row{redisID}).Err(); err != nil {
-		t.Fatalf("HSet = %v; want nil", err)
+	const bytes = "\x02\x71\x06\x5a\xc1\x02\x00\x07"
+	for name, c := range map[string]struct {
+		sent        []any
+		want        string
+		value, text error // of reading a value, and a struct
+	}{
+		"an ID":       {[]any{"id", redisID}, bytes, nil, types.ErrSyntax},
+		"in a struct": {[]any{row{redisID}}, bytes, nil, types.ErrSyntax},
+		"text of it":  {[]any{"id", redisID.String()}, redisID.String(), types.ErrSyntax, nil},
+	} {
+		must(t, client.HSet(ctx, hash, c.sent...).Err())
+		if got, err := client.HGet(ctx, hash, "id").Result(); got != c.want || err != nil {
+			t.Errorf("%s is %q in Redis, %v; want %q", name, got, err, c.want)
+		}
+		id, read := types.Snowflake(42), row{42}
+		if err := client.HGet(ctx, hash, "id").Scan(&id); !errors.Is(err, c.value) || (id == redisID) != (err == nil) || err != nil && id != 42 {
+			t.Errorf("%s by Scan = %d, %v; want %v", name, id, err, c.value)
+		}
+		if err := client.HGetAll(ctx, hash).Scan(&read); !errors.Is(err, c.text) || (read.ID == redisID) != (err == nil) || err != nil && read.ID != 42 {
+			t.Errorf("%s by HGetAll.Scan = %+v, %v; want %v", name, read, err, c.text)
+		}
 	}
-	var got row
-	if err := client.HGetAll(ctx, hash).Scan(&got); got.ID != 0 || !errors.Is(err, types.ErrSyntax) {
-		t.Errorf("HGetAll.Scan = %+v, %v; want nothing and an error that matches ErrSyntax", got, err)
-	}
-}
-
-func TestRedisRefusesANullSnowflake(t *testing.T) {
-	client, hash := redisHash(t)
-	if err := client.HSet(t.Context(), hash, "id", types.NullSnowflake{}).Err(); err == nil {
+	if err := client.HSet(ctx, hash, "id", types.NullSnowflake{}).Err(); err == nil {
 		t.Error("HSet of a NullSnowflake = nil; want an error")
 	}
 }
