@@ -1,12 +1,9 @@
 package servers
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -39,6 +36,43 @@ func TestGormCheckCases(t *testing.T) {
 	}
 }
 
+// mendedBy fails the test unless the statements of a finding leave nothing to find.
+func mendedBy(t *testing.T, db *gorm.DB, f schemacheck.Finding, models ...any) {
+	t.Helper()
+	if _, one := db.Statement.ConnPool.(*sql.Conn); !one {
+		must(t, db.Connection(func(tx *gorm.DB) error {
+			mendedBy(t, tx.Session(&gorm.Session{}), f, models...)
+			return nil
+		}))
+		return
+	}
+	for _, text := range f.SQL {
+		must(t, db.Exec(text).Error)
+	}
+	if findings, err := schemacheck.Check(t.Context(), db, models...); err != nil || len(findings) != 0 {
+		t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
+	}
+}
+
+// secondSpace makes a schema, or a database, beside that of the test.
+func secondSpace(t *testing.T, db *gorm.DB) (name string) {
+	t.Helper()
+	name = spaceName()
+	create, drop := "CREATE DATABASE "+name, "DROP DATABASE "+name
+	switch db.Name() {
+	case "sqlite":
+		pool, err := db.DB()
+		must(t, err)
+		pool.SetMaxOpenConns(1) // a schema is of one connection
+		create, drop = "ATTACH ':memory:' AS "+name, "DETACH "+name
+	case "postgres":
+		create, drop = "CREATE SCHEMA "+name, "DROP SCHEMA "+name+" CASCADE"
+	}
+	must(t, db.Exec(create).Error)
+	t.Cleanup(func() { must(t, db.Exec(drop).Error) })
+	return name
+}
+
 // elsewhere is a model of a table in another schema, under a name that has to be
 // quoted.
 type elsewhere struct {
@@ -50,20 +84,11 @@ func TestGormCheckFindsTablesOfOtherSchemas(t *testing.T) {
 	for _, target := range checkTargets {
 		t.Run(target.name, func(t *testing.T) {
 			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
-			name := "main.Odd Table"
-			quote := func(text string) string { return strings.ReplaceAll(text, `"`, "`") }
-			switch db.Name() {
-			case "postgres":
-				schema := spaceName()
-				must(t, db.Exec("CREATE SCHEMA "+schema).Error)
-				t.Cleanup(func() { must(t, db.Exec("DROP SCHEMA "+schema+" CASCADE").Error) })
-				name, quote = schema+".Odd Table", func(text string) string { return text }
-			case "mysql":
-				var space string
-				must(t, db.Raw("SELECT DATABASE()").Scan(&space).Error)
-				name = space + ".Odd Table"
+			space, quote := secondSpace(t, db), func(text string) string { return strings.ReplaceAll(text, `"`, "`") }
+			if db.Name() == "postgres" {
+				quote = func(text string) string { return text }
 			}
-			space, _, _ := strings.Cut(name, ".")
+			name := space + ".Odd Table"
 			must(t, db.Exec(quote(`CREATE TABLE `+space+`."Odd Table" ("Id" varchar(40) NOT NULL PRIMARY KEY, "parent" bigint)`)).Error)
 			oddTable = name
 			findings, err := schemacheck.Check(t.Context(), db, &elsewhere{})
@@ -73,18 +98,7 @@ func TestGormCheckFindsTablesOfOtherSchemas(t *testing.T) {
 			if db.Name() == "sqlite" { // words
 				return
 			}
-			must(t, db.Connection(func(tx *gorm.DB) error {
-				for _, text := range findings[0].SQL {
-					if err := tx.Exec(text).Error; err != nil {
-						return err
-					}
-				}
-				return nil
-			}))
-			findings, err = schemacheck.Check(t.Context(), db, &elsewhere{})
-			if err != nil || len(findings) != 0 {
-				t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
-			}
+			mendedBy(t, db, findings[0], &elsewhere{})
 		})
 	}
 }
@@ -106,19 +120,7 @@ func TestGormCheckKeepsTablesOfOneNameApart(t *testing.T) {
 	for _, target := range checkTargets {
 		t.Run(target.name, func(t *testing.T) {
 			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
-			shopSpace = spaceName()
-			create, drop := "CREATE DATABASE "+shopSpace, "DROP DATABASE "+shopSpace
-			switch db.Name() {
-			case "sqlite":
-				pool, err := db.DB()
-				must(t, err)
-				pool.SetMaxOpenConns(1) // a schema is of one connection
-				create, drop = "ATTACH ':memory:' AS "+shopSpace, "DETACH "+shopSpace
-			case "postgres":
-				create, drop = "CREATE SCHEMA "+shopSpace, "DROP SCHEMA "+shopSpace+" CASCADE"
-			}
-			must(t, db.Exec(create).Error)
-			t.Cleanup(func() { must(t, db.Exec(drop).Error) })
+			shopSpace = secondSpace(t, db)
 			key := "bigint PRIMARY KEY"
 			if db.Name() == "sqlite" {
 				key = "integer PRIMARY KEY"
@@ -141,18 +143,7 @@ func TestGormCheckKeepsTablesOfOneNameApart(t *testing.T) {
 				}
 				return
 			}
-			must(t, db.Connection(func(tx *gorm.DB) error {
-				for _, text := range findings[0].SQL {
-					if err := tx.Exec(text).Error; err != nil {
-						return err
-					}
-				}
-				return nil
-			}))
-			findings, err = schemacheck.Check(t.Context(), db, &plainOrder{}, &shopOrder{})
-			if err != nil || len(findings) != 0 {
-				t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
-			}
+			mendedBy(t, db, findings[0], &plainOrder{}, &shopOrder{})
 		})
 	}
 }
@@ -170,12 +161,9 @@ func TestGormCheckMendsAForeignKeyBetweenSchemas(t *testing.T) {
 	for _, target := range checkTargets[1:] { // SQLite has no such keys
 		t.Run(target.name, func(t *testing.T) {
 			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
-			shopSpace = spaceName()
-			create, drop, key := "CREATE DATABASE "+shopSpace, "DROP DATABASE "+shopSpace, "int unsigned"
-			if db.Name() == "postgres" {
-				create, drop, key = "CREATE SCHEMA "+shopSpace, "DROP SCHEMA "+shopSpace+" CASCADE", "varchar(40)"
-			}
-			for _, text := range []string{create,
+			shopSpace = secondSpace(t, db)
+			key := map[string]string{"mysql": "int unsigned", "postgres": "varchar(40)"}[db.Name()]
+			for _, text := range []string{
 				"CREATE TABLE " + shopSpace + ".orders (id " + key + " NOT NULL PRIMARY KEY)",
 				"CREATE TABLE lines (id bigint NOT NULL PRIMARY KEY, shop_order_id " + key + ", CONSTRAINT fk_shop FOREIGN KEY (shop_order_id) REFERENCES " + shopSpace + ".orders (id) ON DELETE SET NULL)",
 				"INSERT INTO " + shopSpace + ".orders VALUES ('7')", "INSERT INTO lines VALUES (1, '7')",
@@ -185,23 +173,12 @@ func TestGormCheckMendsAForeignKeyBetweenSchemas(t *testing.T) {
 				}
 				must(t, db.Exec(text).Error)
 			}
-			t.Cleanup(func() { must(t, errors.Join(db.Migrator().DropTable("lines"), db.Exec(drop).Error)) })
+			t.Cleanup(func() { must(t, db.Migrator().DropTable("lines")) })
 			findings, err := schemacheck.Check(t.Context(), db, &shopOrder{}, &shopLine{})
 			if err != nil || len(findings) != 2 || len(findings[0].SQL) == 0 || len(findings[1].SQL) != 0 {
 				t.Fatalf("Check = %v, %v; want two findings, and statements for both with the first", findings, err)
 			}
-			must(t, db.Connection(func(tx *gorm.DB) error {
-				for _, text := range findings[0].SQL {
-					if err := tx.Exec(text).Error; err != nil {
-						return err
-					}
-				}
-				return nil
-			}))
-			findings, err = schemacheck.Check(t.Context(), db, &shopOrder{}, &shopLine{})
-			if err != nil || len(findings) != 0 {
-				t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
-			}
+			mendedBy(t, db, findings[0], &shopOrder{}, &shopLine{})
 			must(t, db.Delete(&shopOrder{ID: 7}).Error)
 			var line shopLine
 			if err := db.Take(&line).Error; err != nil || line.ShopOrderID.Valid {
@@ -231,13 +208,7 @@ func TestGormCheckGoesByTheSearchPath(t *testing.T) {
 		if err != nil || len(findings) != 1 || findings[0].Problem != schemacheck.Counted {
 			t.Fatalf("Check = %v, %v; want what is wrong with the table of the first schema", findings, err)
 		}
-		for _, text := range findings[0].SQL {
-			must(t, tx.Exec(text).Error)
-		}
-		findings, err = schemacheck.Check(t.Context(), tx, &plainOrder{})
-		if err != nil || len(findings) != 0 {
-			t.Errorf("Check after the repair = %v, %v; want nothing", findings, err)
-		}
+		mendedBy(t, tx, findings[0], &plainOrder{})
 		return nil
 	}))
 }
@@ -264,44 +235,26 @@ func TestGormCheckAsksTheSourceNotTheReplica(t *testing.T) {
 			t.Errorf("Check found %v; want nothing of the tables but NoRowID", f)
 		}
 	}
-	must(t, resolver.Call(func(pool gorm.ConnPool) error { // Close in Cleanup reaches the source alone
-		if closer, ok := pool.(*sql.DB); ok && pool != db.Config.ConnPool {
-			return closer.Close()
-		}
-		return nil
-	}))
-}
-
-// traced keeps the statements.
-type traced struct {
-	logger.Interface
-	statements []string
-}
-
-func (l *traced) LogMode(logger.LogLevel) logger.Interface { return l }
-
-func (l *traced) Trace(_ context.Context, _ time.Time, statement func() (string, int64), _ error) {
-	text, _ := statement()
-	l.statements = append(l.statements, text)
+	closeReplicas(t, db, resolver)
 }
 
 // MariaDB's catalog is not a table, as MySQL's is since version 8. For a look-up without a
 // name, MariaDB reads all tables of the server. It waits for those that somebody is
 // changing.
 func TestGormCheckLooksAtNoOtherTablesOnMariaDB(t *testing.T) {
-	log := &traced{Interface: logger.Discard}
+	log := &statementLog{Interface: logger.Discard}
 	db := withPlugin(t, opener(t, gormTargets[2].dialector(t))(&gorm.Config{Logger: log}))
-	log.statements = nil
+	log.texts = nil
 	_, err := schemacheck.Check(t.Context(), db, &box{})
 	must(t, err)
 	var asked []string
-	for _, text := range log.statements {
+	for _, text := range log.texts {
 		if strings.Contains(text, "information_schema") {
 			asked = append(asked, text)
 		}
 	}
 	if len(asked) == 0 {
-		t.Fatalf("Check sent %q; want a look at information_schema", log.statements)
+		t.Fatalf("Check sent %q; want a look at information_schema", log.texts)
 	}
 	for _, text := range asked {
 		var plan []map[string]any

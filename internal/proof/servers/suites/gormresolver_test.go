@@ -95,13 +95,17 @@ func besideResolver(t *testing.T, target gormTarget, resolverFirst, skip bool) *
 	for _, p := range plugins {
 		must(t, db.Use(p))
 	}
-	t.Cleanup(func() { // what the opener closes is the source alone
-		must(t, resolver.Call(func(pool gorm.ConnPool) error {
-			if closer, ok := pool.(*sql.DB); ok && pool != db.Config.ConnPool {
-				return closer.Close()
-			}
-			return nil
-		}))
-	})
+	t.Cleanup(func() { closeReplicas(t, db, resolver) })
 	return db
+}
+
+// closeReplicas closes what the opener of db does not, which closes the source alone.
+func closeReplicas(t *testing.T, db *gorm.DB, resolver *dbresolver.DBResolver) {
+	t.Helper()
+	must(t, resolver.Call(func(pool gorm.ConnPool) error {
+		if closer, ok := pool.(*sql.DB); ok && pool != db.Config.ConnPool {
+			return closer.Close()
+		}
+		return nil
+	}))
 }
