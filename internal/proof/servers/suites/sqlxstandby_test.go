@@ -24,17 +24,13 @@ func waitingPostgres(t *testing.T) (dsn string, admin *sqlx.DB) {
 	t.Helper()
 	dsn, _ = servertest.StartPostgreSQL(t)
 	admin, err := sqlx.Connect("pgx", dsn+"&synchronous_commit=local")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = admin.Close() })
 	execSqlx(t, admin, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
 	execSqlx(t, admin, "ALTER SYSTEM SET synchronous_standby_names = 'away'")
 	execSqlx(t, admin, "SELECT pg_reload_conf()")
 	for away := false; !away; time.Sleep(10 * time.Millisecond) {
-		if err := admin.Get(&away, "SELECT current_setting('synchronous_standby_names') = 'away'"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, admin.Get(&away, "SELECT current_setting('synchronous_standby_names') = 'away'"))
 	}
 	return dsn, admin
 }
