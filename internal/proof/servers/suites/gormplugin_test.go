@@ -14,7 +14,6 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/driver/mysql"
 	"gorm.io/driver/postgres"
 	"gorm.io/driver/sqlite"
@@ -133,7 +132,7 @@ type thing struct {
 	Name  string `gorm:"size:40"`
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("error = %v; want none", err)
@@ -259,20 +258,19 @@ func repeatable(t *testing.T, db *gorm.DB) *gorm.DB {
 	return tx
 }
 
-// GORM and PostgreSQL say it themselves: one INSERT cannot update a row twice.
-func TestGormPluginPassesPostgreSQLsCardinalityErrorOn(t *testing.T) {
-	for _, target := range gormTargets {
-		if target.name != "PostgreSQL" {
-			continue
-		}
-		db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
-		conflict := clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"note"})}
-		err := db.Clauses(conflict).Create(&[]box{{Name: "A"}, {Name: "A"}}).Error
-		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != "21000" {
-			t.Errorf("Create = %v; want SQLSTATE 21000", err)
-		}
+// newRole makes a role of PostgreSQL that may use the schema of db, and has the rights on its tables.
+func newRole(t *testing.T, db *sql.DB, rights ...string) (role string) {
+	t.Helper()
+	role = spaceName()
+	for _, text := range append([]string{"CREATE ROLE " + role, "DO $$BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO " + role + "', current_schema()); END$$"}, rights...) {
+		_, err := db.Exec(strings.ReplaceAll(text, "$role", role))
+		must(t, err)
 	}
+	t.Cleanup(func() {
+		_, err := db.Exec("DROP OWNED BY " + role + "; DROP ROLE " + role)
+		must(t, err)
+	})
+	return role
 }
 
 // opener returns a function that opens a new pool for t.
@@ -303,24 +301,26 @@ func spaceName() string {
 	return fmt.Sprintf("snowkey_gorm_%d_%d", os.Getpid(), time.Now().UnixNano())
 }
 
-// postgresSchema makes a schema for the test and returns a DSN that uses it.
-func postgresSchema(t testing.TB) string {
+// postgresSchema makes a schema for the test and returns a DSN that uses it, with parameters.
+func postgresSchema(t testing.TB, parameters ...string) string {
 	t.Helper()
 	address := servertest.PostgreSQL(t)
 	name := spaceName()
 	space(t, "pgx", address, "CREATE SCHEMA "+name, "DROP SCHEMA "+name+" CASCADE")
 	dsn, err := url.Parse(address)
 	if err != nil {
-		t.Fatalf("url.Parse(%q) = %v; want no error", address, err)
+		t.Fatal("the URL of PostgreSQL cannot be parsed") // err may hold a password
 	}
 	query := dsn.Query()
 	query.Set("search_path", name)
+	for i := 0; i < len(parameters); i += 2 {
+		query.Set(parameters[i], parameters[i+1])
+	}
 	dsn.RawQuery = query.Encode()
 	return dsn.String()
 }
 
-// mariaDatabase makes a database for the test and returns its DSN, which has
-// parameters.
+// mariaDatabase makes a database for the test and returns its DSN, which has parameters.
 func mariaDatabase(t testing.TB) string {
 	t.Helper()
 	return mysqlDatabase(t, servertest.MariaDB(t))
@@ -329,37 +329,31 @@ func mariaDatabase(t testing.TB) string {
 // mysqlDatabase does so on the server of address.
 func mysqlDatabase(t testing.TB, address string) string {
 	t.Helper()
+	return mysqlConfig(t, address).FormatDSN()
+}
+
+// mysqlConfig makes a database for the test on the server of address. FormatDSN has parameters.
+func mysqlConfig(t testing.TB, address string) *mysqldriver.Config {
+	t.Helper()
 	name := spaceName()
 	space(t, "mysql", address, "CREATE DATABASE "+name, "DROP DATABASE "+name)
 	config, err := mysqldriver.ParseDSN(address)
 	if err != nil {
-		t.Fatalf("ParseDSN(%q) = %v; want no error", address, err)
+		t.Fatal("the DSN of the server cannot be parsed")
 	}
-	config.DBName = name
-	config.ParseTime = true
-	dsn := config.FormatDSN()
-	if !strings.Contains(dsn, "?") {
-		t.Fatalf("FormatDSN() = %q; want parameters", dsn)
-	}
-	return dsn
+	config.DBName, config.ParseTime = name, true
+	return config
 }
 
 // space runs create now and drop when t ends.
 func space(t testing.TB, driver, dsn, create, drop string) {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatalf("sql.Open(%q, …) = %v; want no error", driver, err)
-	}
-	if _, err = db.ExecContext(t.Context(), create); err != nil {
-		t.Fatalf("%s = %v; want no error", create, err)
-	}
+	must(t, err)
+	_, err = db.ExecContext(t.Context(), create)
+	must(t, err)
 	t.Cleanup(func() {
-		if _, err := db.ExecContext(context.WithoutCancel(t.Context()), drop); err != nil {
-			t.Errorf("%s = %v; want no error", drop, err)
-		}
-		if err := db.Close(); err != nil {
-			t.Errorf("Close() = %v; want no error", err)
-		}
+		_, err := db.ExecContext(context.WithoutCancel(t.Context()), drop)
+		must(t, errors.Join(err, db.Close()))
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -19,20 +18,9 @@ import (
 func TestGormPluginNamesRowLevelSecurityWhereItHidesTheStoredRow(t *testing.T) {
 	db := withPlugin(t, opener(t, gormTargets[1].dialector(t))(&gorm.Config{Logger: logger.Discard}))
 	must(t, db.Create(&box{Name: "hidden", Note: "theirs"}).Error)
-	role := spaceName()
-	must(t, db.Exec("CREATE ROLE "+role).Error)
-	t.Cleanup(func() {
-		must(t, db.Exec("DROP OWNED BY "+role).Error)
-		must(t, db.Exec("DROP ROLE "+role).Error)
-	})
-	for _, text := range []string{
-		"GRANT INSERT, SELECT ON boxes, things TO " + role,
-		"DO $$BEGIN EXECUTE 'GRANT USAGE ON SCHEMA ' || current_schema() || ' TO " + role + "'; END$$",
-		"ALTER TABLE boxes ENABLE ROW LEVEL SECURITY",
-		"CREATE POLICY own ON boxes USING (note = 'ours')",
-	} {
-		must(t, db.Exec(text).Error)
-	}
+	pool, err := db.DB()
+	must(t, err)
+	role := newRole(t, pool, "GRANT INSERT, SELECT ON boxes, things TO $role", "ALTER TABLE boxes ENABLE ROW LEVEL SECURITY", "CREATE POLICY own ON boxes USING (note = 'ours')")
 	b := box{Name: "hidden", Note: "ours", Things: []thing{{Name: "a child"}}}
 	must(t, db.Connection(func(tx *gorm.DB) error {
 		tx = tx.Session(&gorm.Session{})
@@ -71,14 +59,9 @@ func TestGormPluginNeedsSelectForStoredRowsAlone(t *testing.T) {
 		db := withPlugin(t, opener(t, gormTargets[1].dialector(t))(&gorm.Config{Logger: logger.Discard}))
 		stored, err := create(db, "stored")
 		must(t, err)
-		role := spaceName()
-		must(t, db.Exec("CREATE ROLE "+role).Error)
-		t.Cleanup(func() {
-			must(t, db.Exec("DROP OWNED BY "+role).Error)
-			must(t, db.Exec("DROP ROLE "+role).Error)
-		})
-		must(t, db.Exec("GRANT INSERT ON boxes, things TO "+role).Error)
-		must(t, db.Exec("DO $$BEGIN EXECUTE 'GRANT USAGE ON SCHEMA ' || current_schema() || ' TO "+role+"'; END$$").Error)
+		pool, err := db.DB()
+		must(t, err)
+		role := newRole(t, pool, "GRANT INSERT ON boxes, things TO $role")
 		as := func(run func(db *gorm.DB)) {
 			t.Helper()
 			must(t, db.Connection(func(tx *gorm.DB) error {
@@ -104,8 +87,7 @@ func TestGormPluginNeedsSelectForStoredRowsAlone(t *testing.T) {
 	})
 	for name, server := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
 		t.Run(name, func(t *testing.T) {
-			config, err := mysqldriver.ParseDSN(mysqlDatabase(t, server(t)))
-			must(t, err)
+			config := mysqlConfig(t, server(t))
 			open := func(user string) *gorm.DB {
 				config := config.Clone()
 				if user != "" {

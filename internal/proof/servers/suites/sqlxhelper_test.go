@@ -2,10 +2,7 @@ package servers
 
 import (
 	"context"
-	"crypto/rand"
-	"database/sql"
 	"errors"
-	"net/url"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -40,26 +37,10 @@ func execSqlx(t *testing.T, db *sqlx.DB, text string) {
 	}
 }
 
-// sqlxPostgres returns a database whose tables are in a schema of the test's
-// own. parameters are added to the URL.
+// sqlxPostgres returns a database whose tables are in a schema of the test's own. parameters are added to the URL.
 func sqlxPostgres(t *testing.T, driver string, parameters ...string) sqlxcases.Database {
 	t.Helper()
-	dsn := servertest.PostgreSQL(t)
-	schema := "sqlxhelper_" + rand.Text()
-	admin := openSqlx(t, "pgx", dsn)
-	execSqlx(t, admin, `CREATE SCHEMA "`+schema+`"`)
-	t.Cleanup(func() { execSqlx(t, admin, `DROP SCHEMA "`+schema+`" CASCADE`) })
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal("the URL of PostgreSQL cannot be parsed")
-	}
-	query := u.Query()
-	query.Set("search_path", `"`+schema+`"`)
-	for i := 0; i < len(parameters); i += 2 {
-		query.Set(parameters[i], parameters[i+1])
-	}
-	u.RawQuery = query.Encode()
-	return sqlxcases.Database{DB: openSqlx(t, driver, u.String()), Dialect: sqlxhelper.PostgreSQL}
+	return sqlxcases.Database{DB: openSqlx(t, driver, postgresSchema(t, parameters...)), Dialect: sqlxhelper.PostgreSQL}
 }
 
 // sqlxMariaDB is sqlxPostgres for MariaDB, with a database of the test's own.
@@ -71,15 +52,7 @@ func sqlxMariaDB(t *testing.T, change func(*mysql.Config)) sqlxcases.Database {
 // sqlxMySQL is sqlxMariaDB for the server of dsn, which may be MySQL.
 func sqlxMySQL(t *testing.T, dsn string, change func(*mysql.Config)) sqlxcases.Database {
 	t.Helper()
-	name := "sqlxhelper_" + rand.Text()
-	admin := openSqlx(t, "mysql", dsn)
-	execSqlx(t, admin, "CREATE DATABASE "+name)
-	t.Cleanup(func() { execSqlx(t, admin, "DROP DATABASE "+name) })
-	config, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal("the DSN of the server cannot be parsed")
-	}
-	config.DBName = name
+	config := mysqlConfig(t, dsn)
 	change(config)
 	return sqlxcases.Database{DB: openSqlx(t, "mysql", config.FormatDSN()), Dialect: sqlxhelper.MySQL}
 }
@@ -187,83 +160,40 @@ func TestLongNameIsNotCutOnPostgres(t *testing.T) {
 
 // Not only constraints refuse rows. What does so names no row.
 func TestRowThatATriggerAViewOrPartitionsRefuseIsAnErrorOnMariaDBAndMySQL(t *testing.T) {
-	onMariaDBAndMySQL(t, rowsAreRefused)
-}
-
-func rowsAreRefused(t *testing.T, dsn string) {
-	t.Helper()
-	d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
-	execSqlx(t, d.DB, "CREATE TABLE triggered (id BIGINT PRIMARY KEY, n BIGINT)")
-	execSqlx(t, d.DB, "CREATE TRIGGER refuse BEFORE INSERT ON triggered FOR EACH ROW IF NEW.n < 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF")
-	execSqlx(t, d.DB, "CREATE TABLE viewed_from (id BIGINT PRIMARY KEY, n BIGINT)")
-	execSqlx(t, d.DB, "CREATE VIEW viewed AS SELECT id, n FROM viewed_from WHERE n >= 0 WITH CHECK OPTION")
-	execSqlx(t, d.DB, "CREATE TABLE parted (id BIGINT, n BIGINT, PRIMARY KEY (id, n)) PARTITION BY LIST (n) (PARTITION p VALUES IN (0, 1))")
-	for table, number := range map[string]uint16{"triggered": 1644, "viewed": 1369, "parted": 1526} {
-		for _, inTx := range []bool{false, true} {
+	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
+		d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
+		for _, text := range []string{
+			"CREATE TABLE triggered (id BIGINT PRIMARY KEY, n BIGINT)",
+			"CREATE TRIGGER refuse BEFORE INSERT ON triggered FOR EACH ROW IF NEW.n < 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF",
+			"CREATE TABLE viewed_from (id BIGINT PRIMARY KEY, n BIGINT)",
+			"CREATE VIEW viewed AS SELECT id, n FROM viewed_from WHERE n >= 0 WITH CHECK OPTION",
+			"CREATE TABLE parted (id BIGINT, n BIGINT, PRIMARY KEY (id, n)) PARTITION BY LIST (n) (PARTITION p VALUES IN (0, 1))",
+		} {
+			execSqlx(t, d.DB, text)
+		}
+		for table, number := range map[string]uint16{"triggered": 1644, "viewed": 1369, "parted": 1526} {
 			rows := make([]suppressed, 1100)
 			rows[777].N = -1
-			tx, err := d.DB.Beginx()
-			if err != nil {
-				t.Fatal(err)
-			}
-			db := sqlxhelper.DB(d.DB)
-			if inTx {
-				db = tx
-			}
-			err = sqlxhelper.New(sqlxcases.NewCounter(0)).InsertMany(context.Background(), db, table, rows)
-			if commit := tx.Commit(); commit != nil {
-				t.Errorf("%s: Commit() = %v; want nil", table, commit)
-			}
-			var said *mysql.MySQLError
-			var in *sqlxhelper.InsertError
-			if !errors.As(err, &said) || said.Number != number || !errors.As(err, &in) || in.Row != -1 {
-				t.Errorf("InsertMany(%s, in a transaction: %v) = %v; want error %d, about no row", table, inTx, err, number)
-			}
-			var n int
-			if err := d.DB.Get(&n, "SELECT COUNT(*) FROM "+table); err != nil || n != 0 {
-				t.Errorf("rows in %s = %d, %v; want 0", table, n, err)
-			}
+			refuses(t, d, table, rows, number)
 		}
-	}
+	})
 }
 
-// A transaction that the server has ended by itself has no savepoint left. What
-// is sent next on it would be committed at once.
-func TestTransactionThatTheServerEndedIsReportedAsBrokenOnMariaDBAndMySQL(t *testing.T) {
-	onMariaDBAndMySQL(t, endedTransactionIsBroken)
-}
-
-func endedTransactionIsBroken(t *testing.T, dsn string) {
+// refuses inserts rows, on a pool and in a transaction, and fails the test unless the server refuses them with an error, of no row
+// by name, and has none.
+func refuses(t *testing.T, d sqlxcases.Database, table string, rows any, number uint16) {
 	t.Helper()
-	d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
-	execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
-	execSqlx(t, d.DB, "INSERT INTO suppressed VALUES (1, 0)")
-	h := sqlxhelper.New(sqlxcases.NewCounter(100))
-	tx, err := d.DB.Beginx()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	db := endingTx{tx}
-	err = h.Insert(context.Background(), db, "suppressed", &suppressed{Model: types.Model{ID: 1}})
-	if !errors.Is(err, sqlxhelper.ErrTxBroken) {
-		t.Errorf("Insert(duplicate, transaction ended) = %v; want ErrTxBroken", err)
-	}
-	var number *mysql.MySQLError
-	if !errors.As(err, &number) || number.Number != 1062 {
-		t.Errorf("Insert(duplicate) = %v; want error 1062 in it", err)
-	}
-}
-
-// endingTx ends the transaction in the server before each insert, as a deadlock
-// does.
-type endingTx struct{ *sqlx.Tx }
-
-func (e endingTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if len(args) > 0 {
-		if _, err := e.Tx.ExecContext(ctx, "ROLLBACK"); err != nil {
-			return nil, err
+	tx := d.DB.MustBegin()
+	for _, db := range []sqlxhelper.DB{d.DB, tx} {
+		err := sqlxhelper.New(sqlxcases.NewCounter(0)).InsertMany(t.Context(), db, table, rows)
+		var said *mysql.MySQLError
+		var in *sqlxhelper.InsertError
+		if !errors.As(err, &said) || said.Number != number || !errors.As(err, &in) || in.Row != -1 {
+			t.Errorf("InsertMany(%s by %T) = %v; want error %d, about no row", table, db, err, number)
 		}
 	}
-	return e.Tx.ExecContext(ctx, query, args...)
+	must(t, tx.Commit())
+	if n := counting(t, d.DB, table)(); n != 0 {
+		t.Errorf("rows in %s = %d; want 0", table, n)
+	}
 }

@@ -3,6 +3,7 @@ package servers
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"net"
 	"net/url"
@@ -99,24 +100,17 @@ func postgresBehind(driver string, parameters ...string) behind {
 	return func(t *testing.T, l *losing) (through, around sqlxcases.Database) {
 		around = sqlxPostgres(t, driver)
 		var schema string
-		if err := around.DB.Get(&schema, "SELECT current_schema()"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, around.DB.Get(&schema, "SELECT current_schema()"))
 		u, err := url.Parse(servertest.PostgreSQL(t))
 		if err != nil {
 			t.Fatal("the URL of PostgreSQL cannot be parsed")
 		}
-		port := u.Port()
-		if port == "" {
-			port = "5432"
-		}
 		query := u.Query()
-		query.Set("search_path", `"`+schema+`"`)
-		query.Set("sslmode", "disable")
+		parameters := append([]string{"search_path", schema, "sslmode", "disable"}, parameters...)
 		for i := 0; i < len(parameters); i += 2 {
 			query.Set(parameters[i], parameters[i+1])
 		}
-		u.Host, u.RawQuery = l.start(t, faultproxy.PostgreSQL, net.JoinHostPort(u.Hostname(), port)), query.Encode()
+		u.Host, u.RawQuery = l.start(t, faultproxy.PostgreSQL, net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "5432"))), query.Encode()
 		return sqlxcases.Database{DB: openSqlx(t, driver, u.String()), Dialect: sqlxhelper.PostgreSQL}, around
 	}
 }
@@ -136,84 +130,112 @@ func mysqlBehind(dsn string, changes ...func(*mysql.Config)) behind {
 	}
 }
 
-func TestLostCommitIsNeitherLostNorDoneTwice(t *testing.T) {
-	onCommitProxies(t, func(t *testing.T, open behind) {
-		onTxPlugins(t, func(t *testing.T, p txPlugin) { lostCommits(t, open, p) })
-	})
+// An inTxOutcome is what comes of InTx when its COMMIT is lost.
+type inTxOutcome struct {
+	unknown    bool
+	runs, rows int
 }
 
-func lostCommits(t *testing.T, open behind, p txPlugin) {
+// of runs fn in a transaction of a plugin, with keys after last, and fails the test unless the outcome is o.
+func (o inTxOutcome) of(t *testing.T, p txPlugin, db *sqlx.DB, last types.Snowflake, rows func() int, fn func(tx pluginTx) error) {
 	t.Helper()
-	outside := func() func(tx pluginTx) error {
+	o.within(t.Context(), t, p, db, last, rows, fn)
+}
+
+func (o inTxOutcome) within(ctx context.Context, t *testing.T, p txPlugin, db *sqlx.DB, last types.Snowflake, rows func() int, fn func(tx pluginTx) error) {
+	t.Helper()
+	runs := 0
+	err := p.on(t, db, last)(ctx, func(tx pluginTx) error { runs++; return fn(tx) })
+	if n := rows(); runs != o.runs || n != o.rows || errors.Is(err, sqlxhelper.ErrCommitUnknown) != o.unknown || !o.unknown && err != nil {
+		t.Errorf("InTx() = %v after %d runs with %d rows; want ErrCommitUnknown: %v, after %d with %d", err, runs, n, o.unknown, o.runs, o.rows)
+	}
+}
+
+// counting returns a function that counts rows.
+func counting(t *testing.T, db *sqlx.DB, from string) func() int {
+	return func() (n int) {
+		t.Helper()
+		must(t, db.Get(&n, "SELECT COUNT(*) FROM "+from))
+		return n
+	}
+}
+
+// onCommitProxies runs test for each server and driver, before which a proxy may lose a
+// commit.
+func onCommitProxies(t *testing.T, test func(t *testing.T, open behind)) {
+	t.Helper()
+	t.Run("PostgresByPgx", func(t *testing.T) { test(t, postgresBehind("pgx")) })
+	t.Run("PostgresByPq", func(t *testing.T) { test(t, postgresBehind("postgres")) })
+	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) { test(t, mysqlBehind(dsn)) })
+}
+
+func TestLostCommitIsNeitherLostNorDoneTwice(t *testing.T) {
+	outside := func(ctx context.Context) func(tx pluginTx) error {
 		rows := make([]suppressed, 3)
-		return func(tx pluginTx) error { return tx.insert(t.Context(), rows) }
+		return func(tx pluginTx) error { return tx.insert(ctx, rows) }
 	}
-	inside := func() func(tx pluginTx) error {
-		return func(tx pluginTx) error { return tx.insert(t.Context(), make([]suppressed, 3)) }
+	inside := func(ctx context.Context) func(tx pluginTx) error {
+		return func(tx pluginTx) error { return tx.insert(ctx, make([]suppressed, 3)) }
 	}
-	without := func() func(tx pluginTx) error {
+	without := func(ctx context.Context) func(tx pluginTx) error {
 		return func(tx pluginTx) error {
-			return tx.exec(t.Context(), "INSERT INTO suppressed VALUES (1000001, 0), (1000002, 0), (1000003, 0)")
+			return tx.exec(ctx, "INSERT INTO suppressed VALUES (1000001, 0), (1000002, 0), (1000003, 0)")
 		}
 	}
-	for _, c := range []struct {
-		name    string
-		proxy   *losing
-		fn      func() func(tx pluginTx) error
-		unknown bool
-		rows    int
-		runs    int
-	}{
-		{"AnswerLost", &losing{what: answerLost}, outside, false, 3, 1},
-		{"AnswerLostRowsMadeInside", &losing{what: answerLost}, inside, false, 3, 1},
-		{"AnswerLostRowsOfRawSQL", &losing{what: answerLost}, without, true, 3, 1},
-		{"CommitLost", &losing{what: commitLost}, outside, false, 3, 2},
-		{"CommitLostRowsMadeInside", &losing{what: commitLost}, inside, false, 3, 2},
-		{"CommitLate", &losing{what: commitLate, until: "SELECT 1 FROM|txid_status"}, outside, false, 3, 1}, // as MySQL, and PostgreSQL, is asked
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			through, around := open(t, c.proxy)
-			execSqlx(t, around.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
-			fn, runs := c.fn(), 0
-			key := types.Snowflake(time.Now().UnixNano()) // in no database of another test, where MySQL would be in doubt
-			err := p.on(t, through.DB, key)(t.Context(), func(tx pluginTx) error { runs++; return fn(tx) })
-			if errors.Is(err, sqlxhelper.ErrCommitUnknown) != c.unknown || !c.unknown && err != nil {
-				t.Errorf("InTx() = %v; want ErrCommitUnknown: %v", err, c.unknown)
-			}
-			var n int
-			if err := around.DB.Get(&n, "SELECT COUNT(*) FROM suppressed"); err != nil || n != c.rows {
-				t.Errorf("rows = %d, %v; want %d", n, err, c.rows)
-			}
-			if lost := c.proxy.lost(); !lost || runs != c.runs {
-				t.Errorf("commit lost: %v, %d runs; want true, %d", lost, runs, c.runs)
+	const never = time.Hour
+	onCommitProxies(t, func(t *testing.T, open behind) {
+		onTxPlugins(t, func(t *testing.T, p txPlugin) {
+			for _, c := range []struct {
+				name  string
+				proxy losing
+				fn    func(ctx context.Context) func(tx pluginTx) error
+				want  inTxOutcome
+			}{
+				{"AnswerLost", losing{what: answerLost}, outside, inTxOutcome{false, 1, 3}},
+				{"AnswerLostRowsMadeInside", losing{what: answerLost}, inside, inTxOutcome{false, 1, 3}},
+				{"AnswerLostRowsOfRawSQL", losing{what: answerLost}, without, inTxOutcome{true, 1, 3}},
+				{"CommitLost", losing{what: commitLost}, outside, inTxOutcome{false, 2, 3}},
+				{"CommitLostRowsMadeInside", losing{what: commitLost}, inside, inTxOutcome{false, 2, 3}},
+				{"CommitLate", losing{what: commitLate, until: "SELECT 1 FROM|txid_status"}, outside, inTxOutcome{false, 1, 3}}, // as MySQL, and PostgreSQL, is asked
+				{"CommitHeldBack", losing{what: commitLate, hold: 300 * time.Millisecond}, outside, inTxOutcome{false, 1, 3}},
+				{"CommitHeldBackForLongRowsMadeInside", losing{what: commitLate, hold: 2 * time.Second}, inside, inTxOutcome{false, 1, 3}},
+				// The server still believes in the connection when the context ends.
+				{"CommitThatNeverArrives", losing{what: commitLate, hold: never}, outside, inTxOutcome{true, 1, 0}},
+			} {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					through, around := open(t, &c.proxy)
+					execSqlx(t, around.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+					ctx := t.Context()
+					if c.proxy.hold == never {
+						ctx = expiring{t.Context(), c.proxy.reached}
+					}
+					last := types.Snowflake(time.Now().UnixNano()) // in no database of another test, where MySQL would be in doubt
+					c.want.within(ctx, t, p, through.DB, last, counting(t, around.DB, "suppressed"), c.fn(t.Context()))
+					if !c.proxy.lost() {
+						t.Error("the proxy has lost nothing")
+					}
+				})
 			}
 		})
-	}
+	})
 }
 
 // After a deadlock the server commits by itself whatever a function sends that has
 // not noticed it.
 func TestInTxDoesNotGoOnWithATransactionThatTheServerEndedOnMariaDBAndMySQL(t *testing.T) {
-	onMariaDBAndMySQL(t, inTxStopsWhereTheServerEnded)
-}
-
-func inTxStopsWhereTheServerEnded(t *testing.T, dsn string) {
-	t.Helper()
-	for name, end := range map[string]func(err error) error{
-		"Swallowed":  func(error) error { return nil },
-		"Deadlocked": func(err error) error { return errors.Join(&mysql.MySQLError{Number: 1213}, err) },
-	} {
-		t.Run(name, func(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
+		for name, end := range map[string]func(err error) error{
+			"swallowed":  func(error) error { return nil },
+			"deadlocked": func(err error) error { return errors.Join(&mysql.MySQLError{Number: 1213}, err) },
+		} {
 			d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
 			execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
 			h := sqlxhelper.New(sqlxcases.NewCounter(0))
 			runs := 0
 			err := sqlxhelper.InTx(t.Context(), d.DB, nil, func(tx *sqlx.Tx) error {
 				runs++
-				if err := h.Insert(t.Context(), tx, "suppressed", &suppressed{}); err != nil {
-					t.Errorf("Insert() = %v; want nil", err)
-				}
+				must(t, h.Insert(t.Context(), tx, "suppressed", &suppressed{}))
 				err := h.Insert(t.Context(), endingTx{tx}, "suppressed", &suppressed{})
 				if late := h.Insert(t.Context(), tx, "suppressed", &suppressed{}); !errors.Is(late, sqlxhelper.ErrTxBroken) {
 					t.Errorf("Insert(after that) = %v; want ErrTxBroken", late)
@@ -221,14 +243,33 @@ func inTxStopsWhereTheServerEnded(t *testing.T, dsn string) {
 				return end(err)
 			})
 			if !errors.Is(err, sqlxhelper.ErrTxBroken) || runs != 1 {
-				t.Errorf("InTx() = %v after %d runs; want ErrTxBroken after 1", err, runs)
+				t.Errorf("%s: InTx() = %v after %d runs; want ErrTxBroken after 1", name, err, runs)
 			}
 			var stored []int
 			if err := d.DB.Select(&stored, "SELECT id FROM suppressed"); err != nil || len(stored) != 1 || stored[0] != 2 {
-				t.Errorf("rows = %v, %v; want 2 alone, which the server has committed by itself", stored, err)
+				t.Errorf("%s: rows = %v, %v; want 2 alone, which the server has committed by itself", name, stored, err)
 			}
-		})
+			twice := endingTx{d.DB.MustBegin()}
+			defer func() { _ = twice.Rollback() }()
+			err = h.Insert(t.Context(), twice, "suppressed", &suppressed{Model: types.Model{ID: 2}})
+			var number *mysql.MySQLError
+			if !errors.Is(err, sqlxhelper.ErrTxBroken) || !errors.As(err, &number) || number.Number != 1062 {
+				t.Errorf("Insert(duplicate, transaction ended) = %v; want ErrTxBroken and error 1062 in it", err)
+			}
+		}
+	})
+}
+
+// endingTx ends the transaction in the server before each insert, as a deadlock does.
+type endingTx struct{ *sqlx.Tx }
+
+func (e endingTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if len(args) > 0 {
+		if _, err := e.Tx.ExecContext(ctx, "ROLLBACK"); err != nil {
+			return nil, err
+		}
 	}
+	return e.Tx.ExecContext(ctx, query, args...)
 }
 
 // The context of a call may end at any time. If the transaction is lost with it,
