@@ -5,10 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,88 +61,6 @@ func (l *statementLog) count(part string) (n int) {
 		}
 	}
 	return n
-}
-
-func TestGormStoresValuesAsArraysAsItDoesByValues(t *testing.T) {
-	values := bulkValues()
-	list := slices.SortedFunc(maps.Keys(values), func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) })
-	for name, mode := range bulkModes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := sqlxPostgres(t, mode.driver, mode.parameters...)
-			bulkTable(t, d.DB)
-			plain, _ := unnestPool(t, d.DB.DB, &gorm.Config{})
-			db, arrays := unnestPool(t, d.DB.DB, &gorm.Config{}, gormplugin.WithUnnest())
-			random := bulkRandom(name)
-			pairs := random.Perm(len(list) * len(bulkColumns))
-			if *bulkPairs > 0 {
-				pairs = pairs[:min(*bulkPairs, len(pairs))]
-			}
-			for _, column := range []string{"timestamptz", "timestamp", "date"} { // where most differs
-				pairs = append(pairs, slices.Index(list, reflect.TypeFor[time.Time]())*len(bulkColumns)+slices.Index(bulkColumns, column))
-			}
-			for _, pair := range pairs {
-				typ, column := list[pair/len(bulkColumns)], pair%len(bulkColumns)
-				unnestPair(t, random, plain, db, typ, values[typ], column)
-			}
-			if n := arrays(); n < len(pairs)/20 {
-				t.Errorf("seed %d: %d pairs, %d inserts with arrays; want more", *bulkSeed, len(pairs), n)
-			}
-		})
-	}
-}
-
-// unnestPair stores values in a column, with the option and without.
-func unnestPair(t *testing.T, random *rand.Rand, plain, db *gorm.DB, typ reflect.Type, values []any, column int) {
-	t.Helper()
-	var good, bad []any
-	for _, v := range values {
-		if _, err := unnestStored(t, plain, []any{v}, column); err == nil {
-			good = append(good, v)
-		} else {
-			bad = append(bad, v)
-		}
-	}
-	try := func(list []any) {
-		want, wantErr := unnestStored(t, plain, list, column)
-		got, err := unnestStored(t, db, list, column)
-		if !slices.Equal(got, want) || sqlState(err) != sqlState(wantErr) {
-			t.Errorf("%v (%#v) to %s with the option = %q, %v; want %q, %v as without", typ, list, bulkColumns[column], got, err, want, wantErr)
-		}
-	}
-	if len(good) > 0 {
-		try(slices.Repeat(good, 1+12/len(good)))
-	}
-	if *bulkPairs > 0 && len(bad) > 3 {
-		random.Shuffle(len(bad), reflect.Swapper(bad))
-		bad = bad[:3]
-	}
-	for _, v := range bad {
-		list := slices.Repeat([]any{v}, 12)
-		for i := range min(11, len(good)) {
-			list[i] = good[i]
-		}
-		try(list)
-	}
-}
-
-// unnestStored creates rows with the values in a column. It returns what is stored, as
-// text and in bytes, and takes it back.
-func unnestStored(t *testing.T, db *gorm.DB, values []any, column int) (texts []string, failed error) {
-	t.Helper()
-	rows := make([]map[string]any, len(values))
-	name := fmt.Sprintf("c%d", column)
-	for i, v := range values {
-		rows[i] = map[string]any{"id": i, name: v}
-	}
-	tx := db.Begin()
-	must(t, tx.Error)
-	defer tx.Rollback()
-	if err := tx.Table("bulk").Create(rows).Error; err != nil {
-		return nil, err
-	}
-	must(t, tx.Table("bulk").Order("id").Pluck(fmt.Sprintf("COALESCE('=' || %s::text, 'NULL')", name), &texts).Error)
-	return texts, nil
 }
 
 // unnestPostgres opens GORM on a database of the test's own, with the option.
@@ -270,64 +184,6 @@ func TestGormSendsArraysWhereATableIsATable(t *testing.T) {
 	must(t, db.Table("plain").Clauses(clause.Insert{Table: clause.Table{Name: "parts"}}).Create(make([]tenantBox, 20)).Error)
 	wantArrays(t, arrays, want+1)
 	wantRows(t, db, "parts", 60)
-}
-
-// What a transaction has altered may be rolled back. The pool would then find another
-// type. Numbers in an array of double precision would be rounded on their way into an
-// integer. By VALUES they are refused.
-func TestGormKeepsNoTypesThatOthersDoNotSee(t *testing.T) {
-	db, _ := unnestPostgres(t, "postgres", &gorm.Config{})
-	type amount struct {
-		ID types.Snowflake
-		N  float64 `gorm:"type:integer"`
-	}
-	must(t, db.AutoMigrate(&amount{}))
-	amounts := func() []amount { return slices.Repeat([]amount{{N: 0.5}}, 20) }
-	for _, text := range []string{"ALTER TABLE amounts ALTER n TYPE double precision", "CREATE TEMPORARY TABLE amounts (id bigint, n double precision) ON COMMIT DROP"} {
-		tx := db.Begin()
-		must(t, tx.Exec(text).Error)
-		must(t, tx.Create(amounts()).Error)
-		must(t, tx.Rollback().Error)
-		if err := db.Create(amounts()).Error; err == nil {
-			t.Errorf("after %s: Create(0.5 into integer) = nil; want an error", text)
-		}
-	}
-}
-
-// A new release alters the table between two creates. An array of the old type would be
-// converted: without the time of day, in the zone of the session, or without blanks.
-func TestGormSendsArraysOfTheTypesThatATableHasNow(t *testing.T) {
-	type reading struct {
-		ID types.Snowflake
-		At time.Time `gorm:"type:date"`
-		On time.Time `gorm:"type:timestamp"`
-		S  string    `gorm:"type:char(4)"`
-	}
-	at := time.Date(2026, 3, 1, 10, 30, 0, 0, time.UTC)
-	for _, settings := range []gorm.Config{{}, {SkipDefaultTransaction: true}, {PrepareStmt: true}} {
-		for _, driver := range []string{"pgx", "postgres"} {
-			config := settings
-			db, arrays := unnestPostgres(t, driver, &config)
-			pool, err := db.DB()
-			must(t, err)
-			pool.SetMaxOpenConns(1) // of which the zone is set
-			must(t, db.AutoMigrate(&reading{}))
-			list := func() []reading { return slices.Repeat([]reading{{At: at, On: at, S: "a "}}, 20) }
-			must(t, db.Create(list()).Error)
-			must(t, db.Exec("SET timezone TO 'Asia/Tokyo'").Error)
-			must(t, db.Exec("ALTER TABLE readings ALTER at TYPE timestamp, ALTER \"on\" TYPE timestamptz, ALTER s TYPE text").Error)
-			must(t, db.Exec("DELETE FROM readings").Error)
-			must(t, db.Create(list()).Error)
-			wantArrays(t, arrays, 2)
-			var stored []reading
-			must(t, db.Find(&stored).Error)
-			for _, r := range stored {
-				if !r.At.Equal(at) || !r.On.Equal(at) || r.S != "a " {
-					t.Fatalf("%s, %+v: stored %+v; want %v twice and a blank", driver, settings, r, at)
-				}
-			}
-		}
-	}
 }
 
 // A deafPool has a catalog that cannot be read.

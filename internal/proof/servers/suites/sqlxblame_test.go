@@ -104,6 +104,20 @@ func blamesNoInnocentRow(t *testing.T, d sqlxcases.Database, helpers []*sqlxhelp
 	}
 }
 
+// SQLite says of all foreign keys the same, when the statement ends.
+func TestRowThatRefersToALaterOneIsInnocentOnSQLite(t *testing.T) {
+	d := sqlxcases.Database{DB: openSqlx(t, "sqlite3", "file:"+t.TempDir()+"/test.db?_foreign_keys=on"), Dialect: sqlxhelper.SQLite}
+	execSqlx(t, d.DB, "CREATE TABLE accused (id INTEGER PRIMARY KEY, code TEXT UNIQUE, n INT REFERENCES accused (code))")
+	for _, n := range []int{6, 40} {
+		rows := newAccused(n)
+		for i := range rows {
+			rows[i].N = 100 + i
+		}
+		rows[1].N, rows[4].N = 102, 7 // a later row, and none
+		blames(t, d, sqlxhelper.New(sqlxcases.NewCounter(0)), "a row refers to a later one", rows, 4)
+	}
+}
+
 // An ending ends a statement that sleeps. What it is called by is no row's fault. PostgreSQL names the line of the COPY, or the
 // parameter, that it was at then.
 type ending struct {

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -9,26 +10,35 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
 	"github.com/jmoiron/sqlx"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
+	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/sqlxhelper/pgxcopy"
 	"github.com/snowkey/snowkey/types"
 )
 
-// Rows are stored alike whichever way they go to the database. Few go by VALUES,
-// many by unnest or by COPY. The tests here send the same values all ways, through
-// all drivers and modes. Then they ask the database what it has.
+// Rows are stored alike whichever way they go to the database. Few go by VALUES, many by unnest or by COPY.
+// The tests here send the same values all ways, through all drivers and modes, and ask the database what
+// it has. The driver decides what that is: it inserts each value by itself.
 var (
 	bulkPairs = flag.Int("sqlxbulk.pairs", bulkPairsByDefault, "about how many pairs of a value and a column type per driver and mode; 0 for all")
 	bulkSeed  = flag.Uint64("sqlxbulk.seed", 20261121, "which pairs and which rows")
@@ -100,7 +110,7 @@ func bulkValues() map[reflect.Type][]any {
 	texts := []string{
 		"", "NULL", `\N`, `\.`, `"`, `\`, `a"b\c'd`, "{a,b}", " padded ", "tab\tline\nreturn\r\v\b\f", "täglich 𝔘", "42", "-1",
 		"12345.678", "t", "2024-02-29 12:34:56.789+02", "infinity", `{"a": [1, "x"]}`, "00112233-4455-6677-8899-aabbccddeeff",
-		`\x6162`, "101", "high", "1:30", "10.0.0.1", "nul\x00byte", "bad\xffutf8", "[1,5)", strings.Repeat("long ", 30),
+		`\x6162`, "101", "high", "1:30", "10.0.0.1", "nul\x00byte", "bad\xffutf8", "half \xed\xa0\x80", "[1,5)", strings.Repeat("long ", 30),
 	}
 	all := [][]any{
 		{true, false}, {bulkBool(true)},
@@ -123,6 +133,7 @@ func bulkValues() map[reflect.Type][]any {
 		{bulkAmount("1.50"), bulkAmount("NaN"), bulkAmount("x")}, {bulkJSON{7}},
 		{[]string{"a", "b,c"}}, {net.IPv4(10, 0, 0, 1)}, {[16]byte{1, 2, 3}},
 	}
+	all = append(all, pgxValues()...)
 	values := map[reflect.Type][]any{}
 	for _, list := range all {
 		for _, v := range list {
@@ -162,81 +173,319 @@ var bulkColumns = []string{
 	"text", "varchar(5)", "char(3)", `"char"`, "name", "bytea", "json", "jsonb", "uuid", "xml",
 	"timestamptz", "timestamptz(0)", "timestamp", "timestamp(3)", "date", "time", "interval", "interval minute to second", "interval(0)",
 	"inet", "bit(3)", "varbit(4)", "money", "oid", "point", "box", "mood", "positive", "text[]", "int4range",
+	"varchar(60)", "uuid[]", "date[]", "inet[]",
 }
 
-// bulkTable creates a table with all of them, as c0, c1, ….
-func bulkTable(t *testing.T, db *sqlx.DB) {
-	t.Helper()
-	execSqlx(t, db, "CREATE TYPE mood AS ENUM ('low', 'high', 'a \"b\", \\ {c}', 'NULL')")
-	execSqlx(t, db, "CREATE DOMAIN positive AS int8 CHECK (VALUE > 0)")
-	b := strings.Builder{}
-	for i, c := range bulkColumns {
-		fmt.Fprintf(&b, ", c%d %s", i, c)
+// inDates has its methods from a type of pgx.
+type inDates struct{ pgtype.Date }
+
+// pgxValues are of types that pgx knows better than by their Value method, most of all in columns of dates.
+func pgxValues() [][]any {
+	kolkata := time.Date(2024, 1, 1, 0, 0, 0, 123456000, time.FixedZone("", 5*3600+1800))
+	date, uuid := pgtype.Date{Time: kolkata, Valid: true}, pgtype.UUID{Bytes: [16]byte{1, 2, 3}, Valid: true}
+	clock, address := pgtype.Time{Microseconds: 3_723_000_004, Valid: true}, netip.MustParseAddr("10.0.0.1")
+	raw, text, named := json.RawMessage(`{"a": "\\x41 \u00fc"}`), []byte(`\x41`), bulkBytes(`\101`)
+	return [][]any{
+		{date, pgtype.Date{}, pgtype.Date{InfinityModifier: pgtype.Infinity, Valid: true}}, {&date, (*pgtype.Date)(nil)}, {inDates{date}},
+		{pgtype.Timestamp{Time: kolkata, Valid: true}}, {pgtype.Timestamptz{Time: kolkata, Valid: true}}, {clock, pgtype.Time{}}, {&clock},
+		{pgtype.Interval{Months: 1, Days: 2, Microseconds: 3, Valid: true}}, {pgtype.Text{String: "1", Valid: true}, pgtype.Text{}},
+		{pgtype.Bool{Bool: true, Valid: true}}, {pgtype.Int2{Int16: 1, Valid: true}}, {pgtype.Int4{Int32: 1, Valid: true}},
+		{pgtype.Int8{Int64: 1, Valid: true}, pgtype.Int8{}}, {pgtype.Float4{Float32: 0.1, Valid: true}}, {pgtype.Float8{Float64: 0.1, Valid: true}},
+		{pgtype.Uint32{Uint32: 7, Valid: true}}, {pgtype.Numeric{Int: big.NewInt(15), Exp: -1, Valid: true}, pgtype.Numeric{NaN: true, Valid: true}},
+		{uuid}, {&uuid}, {pgtype.Point{P: pgtype.Vec2{X: 1, Y: 2}, Valid: true}}, {pgtype.Bits{Bytes: []byte{0xa0}, Len: 3, Valid: true}},
+		{zeronull.Int8(0), zeronull.Int8(7)}, {zeronull.Text("")}, {zeronull.Timestamptz(kolkata)},
+		{raw, json.RawMessage(`\x41`)}, {&raw, (*json.RawMessage)(nil)}, {text}, {&text, (*[]byte)(nil)}, {named}, {&named},
+		{address}, {&address, (*netip.Addr)(nil)}, {netip.MustParsePrefix("10.0.0.0/8")},
+		{[]pgtype.UUID{uuid, {}}}, {[][16]byte{uuid.Bytes}}, {[]pgtype.Date{date}}, {[]netip.Addr{address}}, {[]json.RawMessage{raw}}, {kolkata},
 	}
-	execSqlx(t, db, "CREATE TABLE bulk (id bigint PRIMARY KEY"+b.String()+")")
 }
 
-// bulkRows returns rows of a struct type with the columns and the values.
-func bulkRows(typ reflect.Type, rows [][]any) any {
-	list := reflect.MakeSlice(reflect.SliceOf(typ), len(rows), len(rows))
-	for i, row := range rows {
-		for j, v := range row {
+// bulkAlways are the columns that the values of a type always go to: a small chance is too little for what
+// differs most. Drivers cut or round the nanoseconds of times; casts cut texts, and unnest flattens arrays.
+var bulkAlways = map[string][]string{
+	"time.Time":          {"timestamptz", "timestamptz(0)", "timestamp", "date", "text", "varchar(60)", "bytea"},
+	"*time.Time":         {"timestamptz", "varchar(60)"},
+	"sql.NullTime":       {"timestamp", "text"},
+	"interface {}":       {"timestamptz", "text"},
+	"string":             {"text", "varchar(5)", "char(3)", "text[]", "box", "bit(3)", "bytea", "interval"},
+	"float64":            {"int4"},
+	"float32":            {"float8"},
+	"*json.RawMessage":   {"date"},
+	"*pgtype.Date":       {"date"},
+	"*pgtype.Time":       {"date"},
+	"pgtype.Date":        {"date"},
+	"pgtype.Text":        {"date"},
+	"pgtype.Timestamp":   {"date"},
+	"servers.inDates":    {"date"},
+	"zeronull.Text":      {"date"},
+	"[]pgtype.Date":      {"date[]"},
+	"[]netip.Addr":       {"inet[]"},
+	"*servers.bulkBytes": {"bytea"},
+}
+
+// A bulkPair is a Go type and a column that its values are sent to, in a session with a setting.
+type bulkPair struct {
+	typ    reflect.Type
+	column string
+	set    string
+}
+
+// bulkPairsOf returns the pairs of a mode, and how many there are.
+func bulkPairsOf(values map[reflect.Type][]any, mode string) (pairs []bulkPair, of int) {
+	types := slices.SortedFunc(maps.Keys(values), func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) })
+	order := bulkRandom(mode).Perm(len(types) * len(bulkColumns))
+	if *bulkPairs > 0 {
+		order = order[:min(*bulkPairs, len(order))]
+	}
+	for _, n := range order {
+		pairs = append(pairs, bulkPair{typ: types[n/len(bulkColumns)], column: bulkColumns[n%len(bulkColumns)]})
+	}
+	for _, typ := range types {
+		for _, column := range bulkAlways[typ.String()] {
+			pairs = append(pairs, bulkPair{typ: typ, column: column})
+		}
+	}
+	if mode != "pgx" {
+		return pairs, len(types) * len(bulkColumns)
+	}
+	// Settings of a session may change what a text means, and make a NULL a text.
+	for _, set := range []string{
+		"SET LOCAL client_encoding = 'LATIN1'", "SET LOCAL array_nulls = off", "SET LOCAL datestyle = 'SQL, DMY'",
+		"SET LOCAL standard_conforming_strings = off", "SET LOCAL bytea_output = 'escape'",
+	} {
+		pairs = append(pairs, bulkPair{reflect.TypeFor[*string](), "text", set}, bulkPair{reflect.TypeFor[string](), "interval", set})
+	}
+	return pairs, len(types) * len(bulkColumns)
+}
+
+// bulkTables creates a table with all columns, and one with a rule, into which all rows go by VALUES.
+func bulkTables(t *testing.T, db *sqlx.DB) {
+	t.Helper()
+	columns := strings.Builder{}
+	for _, c := range bulkColumns {
+		fmt.Fprintf(&columns, ", %s %s", bulkName(c), c)
+	}
+	for _, text := range []string{
+		`CREATE TYPE mood AS ENUM ('low', 'high', 'a "b", \ {c}', 'NULL')`, "CREATE DOMAIN positive AS int8 CHECK (VALUE > 0)",
+		"CREATE TABLE bulk (id bigint PRIMARY KEY" + columns.String() + ")", "CREATE TABLE ruled (LIKE bulk)",
+		"CREATE RULE nothing AS ON DELETE TO ruled DO INSTEAD NOTHING",
+	} {
+		execSqlx(t, db, text)
+	}
+}
+
+// bulkName names the column of a type.
+func bulkName(column string) string {
+	return "c_" + strings.Map(func(r rune) rune {
+		if strings.ContainsRune(` (),"[]`, r) {
+			return '_'
+		}
+		return r
+	}, column)
+}
+
+// A bulkWay stores rows with values in a column. It returns what the database has of them then, as text and in
+// the order of the rows, or the error, and takes them back.
+type bulkWay func(values []any) (texts []string, failed error)
+
+// bulkWays are ways in one transaction to a column of tables.
+type bulkWays struct {
+	t      *testing.T
+	tx     *sqlx.Tx
+	column string // its name
+	shown  string // the column as text
+}
+
+// storing is the way of insert, into a table that is empty.
+func (w bulkWays) storing(table string, insert func(values []any) error) bulkWay {
+	return func(values []any) (texts []string, failed error) {
+		w.t.Helper()
+		w.tx.MustExec("SAVEPOINT nothing_sent")
+		if failed = insert(values); failed == nil {
+			must(w.t, w.tx.Select(&texts, "SELECT COALESCE("+w.shown+", 'NULL') FROM "+table+" ORDER BY id"))
+			if len(texts) != len(values) {
+				w.t.Errorf("%d rows are stored; want %d", len(texts), len(values))
+			}
+		} else if len(values) > 1 {
+			var n int
+			if err := w.tx.Get(&n, "SELECT count(*) FROM "+table); err != nil || n != 0 {
+				w.t.Errorf("%d rows are stored, %v, after %v; want none", n, err, failed)
+			}
+		}
+		w.tx.MustExec("ROLLBACK TO SAVEPOINT nothing_sent")
+		return texts, failed
+	}
+}
+
+// driver is what the driver does with one value after another.
+func (w bulkWays) driver(table string) bulkWay {
+	insert := w.tx.Rebind("INSERT INTO " + table + " (id, " + w.column + ") VALUES (?, ?)")
+	return w.storing(table, func(values []any) error {
+		for i, v := range values {
+			if _, err := w.tx.Exec(insert, int64(i+1), v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// helper is what a Helper does with rows whose field has a type.
+func (w bulkWays) helper(table string, h *sqlxhelper.Helper, typ reflect.Type) bulkWay {
+	row := reflect.StructOf([]reflect.StructField{
+		{Name: "ID", Type: reflect.TypeFor[types.Snowflake](), Tag: `db:"id"`}, {Name: "V", Type: typ, Tag: reflect.StructTag(fmt.Sprintf("db:%q", w.column))},
+	})
+	return w.storing(table, func(values []any) error {
+		rows := reflect.MakeSlice(reflect.SliceOf(row), len(values), len(values))
+		for i, v := range values {
 			if v != nil {
-				list.Index(i).Field(j + 1).Set(reflect.ValueOf(v))
+				rows.Index(i).Field(1).Set(reflect.ValueOf(v))
+			}
+		}
+		return h.InsertMany(w.t.Context(), w.tx, table, rows.Interface())
+	})
+}
+
+// wantAlike fails the test unless n rows with the values, each as often as the others, are stored by all ways as by one,
+// which gets a value at a time, and refused with the same state. It returns how many of the values are stored.
+func wantAlike(t *testing.T, what string, values []any, n int, one bulkWay, ways map[string]bulkWay) int {
+	t.Helper()
+	var good, bad []any
+	var want, states []string
+	for _, v := range values {
+		if texts, err := one([]any{v}); err == nil {
+			good, want = append(good, v), append(want, texts...)
+		} else {
+			bad, states = append(bad, v), append(states, sqlState(err))
+		}
+	}
+	for name, way := range ways {
+		if len(good) > 0 {
+			times := 1 + n/len(good)
+			texts, err := way(slices.Repeat(good, times))
+			if err != nil || !slices.Equal(texts, slices.Repeat(want, times)) {
+				t.Errorf("%s by %s = %.300q, %v; want %.300q", what, name, texts, err, want)
+			}
+		}
+		for i, v := range bad[:min(len(bad), 3)] {
+			rows := slices.Repeat([]any{v}, n)
+			copy(rows[:n-1], good)
+			if _, err := way(rows); sqlState(err) != states[i] {
+				t.Errorf("%s (%#v) by %s = %v; want %s", what, v, name, err, states[i])
 			}
 		}
 	}
-	return list.Interface()
+	return len(good)
 }
 
-// bulkType returns a struct type with a key and a field for each column.
-func bulkType(fields []reflect.Type, columns []int) reflect.Type {
-	list := []reflect.StructField{{Name: "ID", Type: reflect.TypeFor[types.Snowflake](), Tag: `db:"id"`}}
-	for i, c := range columns {
-		list = append(list, reflect.StructField{
-			Name: fmt.Sprintf("F%d", i), Type: fields[i], Tag: reflect.StructTag(fmt.Sprintf(`db:"c%d"`, c)),
+func TestValuesAreStoredAlikeByAllWaysToPostgres(t *testing.T) {
+	values := bulkValues()
+	for name, mode := range bulkModes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := sqlxPostgres(t, mode.driver, mode.parameters...)
+			bulkTables(t, d.DB)
+			plain, _ := unnestPool(t, d.DB.DB, &gorm.Config{})
+			db, arrays := unnestPool(t, d.DB.DB, &gorm.Config{}, gormplugin.WithUnnest())
+			pairs, of := bulkPairsOf(values, name)
+			accepted := 0
+			for _, pair := range pairs {
+				what, values := fmt.Sprintf("%v to %s %s", pair.typ, pair.column, pair.set), values[pair.typ]
+				column := bulkName(pair.column)
+				w := bulkWays{t, d.DB.MustBegin(), column, "'=' || " + column + "::text"}
+				w.tx.MustExec(cmp.Or(pair.set, "SELECT 1"))
+				ways := map[string]bulkWay{"VALUES": w.helper("ruled", sqlxhelper.New(sqlxcases.NewCounter(1)), pair.typ)}
+				for way, h := range mode.ways() {
+					ways[way] = w.helper("bulk", h, pair.typ)
+				}
+				accepted += wantAlike(t, what, values, 12, w.driver("bulk"), ways)
+				must(t, w.tx.Rollback())
+				if pair.set == "" {
+					wantAlike(t, what, values, 12, gormWay(t, plain, column), map[string]bulkWay{"GORM": gormWay(t, db, column)})
+				}
+			}
+			for _, values := range gormValues() {
+				wantAlike(t, fmt.Sprintf("%T to text", values[0]), values, 12, gormWay(t, plain, "c_text"), map[string]bulkWay{"GORM": gormWay(t, db, "c_text")})
+			}
+			t.Logf("seed %d: %d pairs of %d, %d values accepted, %d inserts of GORM with arrays", *bulkSeed, len(pairs), of, accepted, arrays())
+			if accepted < len(pairs) || arrays() < len(pairs)/10 {
+				t.Errorf("%d values accepted, %d inserts of GORM with arrays; want more of %d pairs", accepted, arrays(), len(pairs))
+			}
 		})
 	}
-	return reflect.StructOf(list)
 }
 
-// stored inserts rows, n at a time. It returns what the database has of them then,
-// as text, or the error. It leaves the transaction as it was.
-func stored(t *testing.T, tx *sqlx.Tx, h *sqlxhelper.Helper, n int, rows any, columns []int) (texts []string, failed error) {
-	t.Helper()
-	if _, err := tx.Exec("SAVEPOINT before"); err != nil {
-		t.Fatal(err)
-	}
-	list := reflect.ValueOf(rows)
-	for i := 0; i < list.Len(); i += n {
-		if err := h.InsertMany(context.Background(), tx, "bulk", list.Slice(i, min(i+n, list.Len())).Interface()); err != nil {
-			failed = err
-			break
+// gormWay is what GORM does with rows that are maps.
+func gormWay(t *testing.T, db *gorm.DB, column string) bulkWay {
+	return func(values []any) (texts []string, failed error) {
+		t.Helper()
+		rows := make([]map[string]any, len(values))
+		for i, v := range values {
+			rows[i] = map[string]any{"id": i, column: v}
 		}
-	}
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = fmt.Sprintf("COALESCE('=' || c%d::text, 'NULL')", c)
-	}
-	var count int
-	if err := tx.Get(&count, "SELECT count(*) FROM bulk"); err != nil {
-		t.Fatal(err)
-	}
-	if failed == nil {
-		if err := tx.Select(&texts, "SELECT concat_ws(' | ', "+strings.Join(names, ", ")+") FROM bulk ORDER BY id"); err != nil {
-			t.Fatal(err)
+		tx := db.Begin()
+		must(t, tx.Error)
+		defer tx.Rollback()
+		if err := tx.Table("bulk").Create(rows).Error; err != nil {
+			return nil, err
 		}
-		count -= list.Len()
-	} else if n >= list.Len() && count != 0 {
-		t.Errorf("%d rows are stored after %v", count, failed)
+		must(t, tx.Table("bulk").Order("id").Pluck("COALESCE('=' || "+column+"::text, 'NULL')", &texts).Error)
+		return texts, nil
 	}
-	if failed == nil && count != 0 {
-		t.Errorf("%d rows too many are stored", count)
+}
+
+// A spoken is sent as GORM is told: as a value, or as an expression.
+type spoken string
+
+func (s spoken) GormValue(context.Context, *gorm.DB) clause.Expr {
+	if len(s) > 3 {
+		return gorm.Expr("upper(?)", string(s))
 	}
-	if _, err := tx.Exec("ROLLBACK TO before"); err != nil {
-		t.Fatalf("after %v: %v", failed, err)
+	return gorm.Expr("?", string(s))
+}
+
+// gormValues are of types that GORM alone knows. Those with an expression go by VALUES.
+func gormValues() [][]any {
+	return [][]any{
+		{spoken("a"), spoken(""), (*spoken)(nil)}, {spoken("a"), spoken("aloud")}, {"a", gorm.Expr("upper(?)", "b")}, {clause.Column{Name: "id"}, "a"},
+		{gorm.DeletedAt{}, gorm.DeletedAt{Time: time.Unix(0, 0), Valid: true}},
 	}
-	return texts, failed
+}
+
+// Full statements, which come twice, and what is left of the rows.
+func TestManyRowsAreStoredAsTheDriverStoresOneOnMariaDBAndMySQL(t *testing.T) {
+	moment := time.Date(2024, 2, 29, 23, 59, 59, 123456789, time.UTC)
+	sent := []struct {
+		value  any
+		column string
+	}{
+		{2.5, "INT"}, {0.1, "DECIMAL(40,30)"}, {1e-20, "VARCHAR(40)"}, {float32(0.1), "DOUBLE"}, {-3.5, "VARBINARY(40)"},
+		{"Zürich", "VARCHAR(40) CHARACTER SET utf8mb4"}, {"Zürich", "VARCHAR(40) CHARACTER SET latin1"}, {"Zürich", "VARBINARY(40)"},
+		{[]byte("Zürich \\'\x00\xff"), "VARBINARY(40)"}, {json.RawMessage(`"Zürich"`), "JSON"}, {"2.5", "INT"}, {"zzz", "INT"},
+		{uint64(math.MaxUint64), "BIGINT UNSIGNED"}, {true, "VARCHAR(4)"}, {moment, "DATETIME(3)"}, {moment, "VARCHAR(40)"},
+	}
+	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
+		for name, change := range map[string]func(*mysql.Config){
+			"prepared":             func(*mysql.Config) {},
+			"interpolated":         func(c *mysql.Config) { c.InterpolateParams = true },
+			"latin1":               func(c *mysql.Config) { _ = c.Apply(mysql.Charset("latin1", "")) },
+			"interpolated, latin1": func(c *mysql.Config) { c.InterpolateParams = true; _ = c.Apply(mysql.Charset("latin1", "")) },
+			"not strict":           func(c *mysql.Config) { c.Params = map[string]string{"sql_mode": "''"} },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				d := sqlxMySQL(t, dsn, change)
+				for i, s := range sent {
+					table := fmt.Sprint("sent", i) // drivers keep what they know of one
+					execSqlx(t, d.DB, "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY, v "+s.column+")")
+					w := bulkWays{t, d.DB.MustBegin(), "v", "HEX(CAST(v AS BINARY))"}
+					by := w.helper(table, sqlxhelper.New(sqlxcases.NewCounter(0)), reflect.TypeOf(s.value))
+					wantAlike(t, fmt.Sprintf("%#v to %s", s.value, s.column), []any{s.value}, 3100, w.driver(table), map[string]bulkWay{"InsertMany": by})
+					must(t, w.tx.Rollback())
+				}
+			})
+		}
+	})
 }
 
 // sqlState returns what the server said, or "client" for an error that is not the
@@ -250,158 +499,6 @@ func sqlState(err error) string {
 		return e.SQLState()
 	}
 	return "client"
-}
-
-func TestValuesAreStoredAlikeByAllWaysToPostgres(t *testing.T) {
-	values := bulkValues()
-	list := slices.SortedFunc(func(yield func(reflect.Type) bool) {
-		for typ := range values {
-			if !yield(typ) {
-				return
-			}
-		}
-	}, func(a, b reflect.Type) int { return strings.Compare(a.String(), b.String()) })
-	for name, mode := range bulkModes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			random := bulkRandom(name)
-			d := sqlxPostgres(t, mode.driver, mode.parameters...)
-			bulkTable(t, d.DB)
-			pairs := random.Perm(len(list) * len(bulkColumns))
-			if *bulkPairs > 0 {
-				pairs = pairs[:min(*bulkPairs, len(pairs))]
-				// A small chance is too little for what differs most.
-				for typ, columns := range map[reflect.Type][]string{
-					reflect.TypeFor[time.Time](): {"timestamptz", "timestamp", "date"},
-					reflect.TypeFor[string]():    {"text[]", "box", "bit(3)", "char(3)", "bytea"},
-				} {
-					for _, c := range columns {
-						pairs = append(pairs, slices.Index(list, typ)*len(bulkColumns)+slices.Index(bulkColumns, c))
-					}
-				}
-			}
-			accepted := 0
-			for _, pair := range pairs {
-				typ, column := list[pair/len(bulkColumns)], pair%len(bulkColumns)
-				accepted += bulkPair(t, d.DB, mode, typ, values[typ], column)
-			}
-			t.Logf("seed %d: %d pairs, %d values accepted", *bulkSeed, len(pairs), accepted)
-		})
-	}
-}
-
-// bulkPair sends the values of a Go type to a column. It returns how many the
-// database takes one by one.
-func bulkPair(t *testing.T, db *sqlx.DB, mode bulkMode, typ reflect.Type, values []any, column int) int {
-	t.Helper()
-	tx := db.MustBegin()
-	defer func() { _ = tx.Rollback() }()
-	row, columns := bulkType([]reflect.Type{typ}, []int{column}), []int{column}
-	h := sqlxhelper.New(sqlxcases.NewCounter(1))
-	var good [][]any
-	var want []string
-	var bad []any
-	states := map[int]string{}
-	for _, v := range values {
-		texts, err := stored(t, tx, h, 1, bulkRows(row, [][]any{{v}}), columns)
-		if err == nil {
-			good, want = append(good, []any{v}), append(want, texts...)
-		} else {
-			states[len(bad)] = sqlState(err)
-			bad = append(bad, v)
-		}
-	}
-	for way, h := range mode.ways() {
-		if len(good) > 0 {
-			rows, want := slices.Clone(good), slices.Clone(want)
-			for len(rows) < 12 {
-				rows, want = append(rows, good...), append(want, want...)[:len(rows)+len(good)]
-			}
-			texts, err := stored(t, tx, h, len(rows), bulkRows(row, rows), columns)
-			if err != nil || !slices.Equal(texts, want) {
-				t.Errorf("%v to %s by %s = %q, %v; want %q as by VALUES", typ, bulkColumns[column], way, texts, err, want)
-			}
-		}
-		for i, v := range bad[:min(len(bad), 3)] {
-			rows := slices.Repeat([][]any{{v}}, 12)
-			for j := range min(11, len(good)) {
-				rows[j] = good[j]
-			}
-			_, err := stored(t, tx, h, len(rows), bulkRows(row, rows), columns)
-			if state := sqlState(err); state != states[i] {
-				t.Errorf("%v (%#v) to %s by %s = %v; want %s as by VALUES", typ, v, bulkColumns[column], way, err, states[i])
-			}
-		}
-	}
-	return len(good)
-}
-
-type noted struct {
-	types.Model
-	At    time.Time    `db:"at"`
-	Plain time.Time    `db:"plain"`
-	Day   time.Time    `db:"day"`
-	Text  time.Time    `db:"text"`
-	Ptr   *time.Time   `db:"ptr"`
-	Null  sql.NullTime `db:"nul"`
-	Any   any          `db:"dyn"`
-	Bytes time.Time    `db:"bytes"`
-}
-
-// The driver, and not the number of rows, decides what becomes of the nanoseconds.
-func TestTimesAreStoredAsThePlainDriverStoresThem(t *testing.T) {
-	for name, mode := range bulkModes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := sqlxPostgres(t, mode.driver, mode.parameters...)
-			const columns = "at, plain, day, text, ptr, nul, dyn, bytes"
-			at := time.Date(2024, 2, 29, 23, 59, 59, 123_456_789, time.UTC)
-			null := sql.NullTime{Time: at, Valid: true}
-			for table, ddl := range map[string]string{
-				"times": "at timestamptz, plain timestamp, day date, text timestamptz(0), ptr timestamptz, nul timestamp, dyn timestamptz, bytes timestamptz",
-				"texts": "at timestamptz, plain timestamp, day date, text text, ptr varchar(60), nul text, dyn text, bytes bytea",
-			} {
-				execSqlx(t, d.DB, "CREATE TABLE "+table+" (id bigint PRIMARY KEY, "+ddl+")")
-				if _, err := d.DB.Exec("INSERT INTO "+table+" (id, "+columns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)", 0, at, at, at, at, &at, null, at, at); err != nil {
-					t.Fatal(err)
-				}
-				for way, h := range mode.ways() {
-					for _, n := range []int{1, 2, 40} {
-						rows := slices.Repeat([]noted{{At: at, Plain: at, Day: at, Text: at, Ptr: &at, Null: null, Any: at, Bytes: at}}, n)
-						execSqlx(t, d.DB, "DELETE FROM "+table+" WHERE id > 0")
-						if err := h.InsertMany(t.Context(), d.DB, table, rows); err != nil {
-							t.Fatal(err)
-						}
-						var kinds []string
-						if err := d.DB.Select(&kinds, "SELECT DISTINCT concat_ws(' | ', "+columns+") FROM "+table); err != nil || len(kinds) != 1 {
-							t.Errorf("%s: %d rows by %s and one by the driver are stored as %q, %v; want one kind", table, n, way, kinds, err)
-						}
-					}
-				}
-			}
-		})
-	}
-}
-
-func bulkString(r *rand.Rand) string {
-	alphabet := []rune("ab \"\\{},'\t\n\r\x01\x7fNUL.ä𝔘")
-	s := make([]rune, r.IntN(12))
-	for i := range s {
-		s[i] = alphabet[r.IntN(len(alphabet))]
-	}
-	return string(s)
-}
-
-// bulkTime returns a time to the microsecond, because MySQL and lib/pq round and pgx
-// cuts.
-func bulkTime(r *rand.Rand) time.Time {
-	from := time.Date(1000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-	to := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).UnixMicro()
-	t := time.UnixMicro(from + r.Int64N(to-from)).UTC()
-	if r.IntN(4) == 0 {
-		t = t.In(time.FixedZone("", 3600*(r.IntN(20)-10)))
-	}
-	return t
 }
 
 func TestRandomRowsAreStoredAlikeByAllWaysToPostgres(t *testing.T) {
@@ -422,51 +519,21 @@ type bulkNote struct {
 	Note string          `db:"note"`
 }
 
-func TestTextThatPostgresHasNoCharactersForIsAnErrorByAllWays(t *testing.T) {
-	for name, mode := range bulkModes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := sqlxPostgres(t, mode.driver, mode.parameters...)
-			execSqlx(t, d.DB, "CREATE TABLE notes (id bigint PRIMARY KEY, note text NOT NULL)")
-			for way, h := range mode.ways() {
-				for _, bad := range []string{"a\x00b", "\xff", "\xed\xa0\x80"} {
-					rows := make([]bulkNote, 300)
-					rows[200].Note = bad
-					if err := h.InsertMany(context.Background(), d.DB, "notes", rows); err == nil {
-						t.Errorf("%s: InsertMany(%q) = nil; want an error", way, bad)
-					}
-					var n int
-					if err := d.DB.Get(&n, "SELECT count(*) FROM notes"); err != nil || n != 0 {
-						t.Errorf("%s: rows after InsertMany(%q) = %d, %v; want 0", way, bad, n, err)
-					}
-				}
-			}
-		})
-	}
-}
-
 // A role with policies can insert what they allow, but not by COPY. Superusers and
 // owners have no policies.
 func TestRowsUnderAPolicyAreInserted(t *testing.T) {
 	d := sqlxPostgres(t, "pgx")
-	var schema string
-	if err := d.DB.Get(&schema, "SELECT current_schema"); err != nil {
-		t.Fatal(err)
-	}
-	role := "sqlxbulk_" + strings.ToLower(schema[len("sqlxhelper_"):])
-	tx := d.DB.MustBegin()
-	defer func() { _ = tx.Rollback() }()
 	for _, text := range []string{
 		"CREATE TABLE policed (id bigint PRIMARY KEY, note text)",
 		"ALTER TABLE policed ENABLE ROW LEVEL SECURITY",
 		"CREATE POLICY quiet ON policed USING (true) WITH CHECK (note = '')",
-		"CREATE ROLE " + role,
-		"GRANT USAGE ON SCHEMA \"" + schema + "\" TO " + role,
-		"GRANT ALL ON policed TO " + role,
-		"SET LOCAL ROLE " + role,
 	} {
-		tx.MustExec(text)
+		execSqlx(t, d.DB, text)
 	}
+	role := newRole(t, d.DB.DB, "GRANT ALL ON policed TO $role")
+	tx := d.DB.MustBegin()
+	defer func() { _ = tx.Rollback() }()
+	tx.MustExec("SET LOCAL ROLE " + role)
 	h := sqlxhelper.New(sqlxcases.NewCounter(0), sqlxhelper.WithCopy(pgxcopy.Copier{}, 11))
 	if err := h.InsertMany(context.Background(), tx, "policed", make([]bulkNote, 30)); err != nil {
 		t.Errorf("InsertMany(rows that the policy allows) = %v; want nil", err)
@@ -529,23 +596,6 @@ func TestCopierOfPgxIsRefusedByPqAndTheTransactionGoesOn(t *testing.T) {
 	}
 }
 
-// pgx keeps every text that it has seen prepared in the server.
-func TestManyRowCountsAreFewStatementsOnPostgres(t *testing.T) {
-	d := sqlxPostgres(t, "pgx")
-	d.DB.SetMaxOpenConns(1)
-	execSqlx(t, d.DB, "CREATE TABLE notes (id bigint PRIMARY KEY, note text)")
-	h := sqlxhelper.New(sqlxcases.NewCounter(0))
-	for n := 1; n < 300; n++ {
-		if err := h.InsertMany(context.Background(), d.DB, "notes", make([]bulkNote, n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var texts int
-	if err := d.DB.Get(&texts, "SELECT count(*) FROM pg_prepared_statements"); err != nil || texts > 13 {
-		t.Errorf("prepared statements = %d, %v; want 10 for few rows, one for many, and two queries", texts, err)
-	}
-}
-
 // The pool does not see a table that the transaction has made. One that does not
 // exist leaves the transaction usable.
 func TestTypesAreReadInTheCallersTransaction(t *testing.T) {
@@ -564,149 +614,6 @@ func TestTypesAreReadInTheCallersTransaction(t *testing.T) {
 		err := errors.Join(h.Describe(context.Background(), tx, "made"), h.InsertMany(context.Background(), tx, "made", make([]bulkNote, 20)))
 		if err != nil {
 			t.Errorf("Describe(), InsertMany(new table) = %v; want nil", err)
-		}
-	}
-}
-
-type bulkAmounts struct {
-	ID types.Snowflake `db:"id"`
-	N  float64         `db:"n"`
-}
-
-// amounts returns rows with the numbers from 0 to 29, and something more.
-func amounts(more float64) []bulkAmounts {
-	rows := make([]bulkAmounts, 30)
-	for i := range rows {
-		rows[i].N = float64(i) + more
-	}
-	return rows
-}
-
-// What is known of a table serves other transactions if it is committed. It serves
-// other connections if the table is not temporary. Float64s in an array of double
-// precision would be rounded on their way into an integer. By VALUES they are
-// refused.
-func TestTypesThatOthersDoNotSeeAreNotKept(t *testing.T) {
-	d := sqlxPostgres(t, "postgres")
-	execSqlx(t, d.DB, "CREATE TABLE amounts (id bigint PRIMARY KEY, n integer)")
-	execSqlx(t, d.DB, "CREATE TABLE other (id bigint)")
-	for name, texts := range map[string][]string{
-		"altered":                   {"ALTER TABLE amounts ALTER n TYPE double precision"},
-		"altered under a savepoint": {"INSERT INTO other VALUES (1)", "SAVEPOINT before", "ALTER TABLE amounts ALTER n TYPE double precision"},
-		"created anew":              {"DROP TABLE amounts", "CREATE TABLE amounts (id bigint PRIMARY KEY, n double precision)"},
-	} {
-		h := sqlxhelper.New(sqlxcases.NewCounter(0))
-		describe := func(db sqlxhelper.DB) error { return h.Describe(context.Background(), db, "amounts") }
-		insert := func(db sqlxhelper.DB) error { return h.InsertMany(context.Background(), db, "amounts", amounts(0.5)) }
-		for way, learn := range map[string]func(sqlxhelper.DB) error{"Describe": describe, "InsertMany": insert} {
-			tx := d.DB.MustBegin()
-			for _, text := range texts {
-				tx.MustExec(text)
-			}
-			if err := errors.Join(learn(tx), insert(tx), tx.Rollback()); err != nil {
-				t.Fatalf("%s: %s, InsertMany() = %v; want nil", name, way, err)
-			}
-			if err := insert(d.DB); err == nil {
-				var stored string
-				_ = d.DB.Get(&stored, "SELECT string_agg(n::text, ' ' ORDER BY id) FROM amounts")
-				t.Errorf("%s, seen by %s: InsertMany(0.5, 1.5, … into integer) = nil, stored %s; want an error", name, way, stored)
-				execSqlx(t, d.DB, "TRUNCATE amounts")
-			}
-		}
-	}
-}
-
-func TestTypesOfATemporaryTableAreNotKept(t *testing.T) {
-	d := sqlxPostgres(t, "postgres")
-	d.DB.SetMaxOpenConns(1)
-	h := sqlxhelper.New(sqlxcases.NewCounter(0))
-	execSqlx(t, d.DB, "CREATE TABLE amounts (id bigint PRIMARY KEY, n integer)")
-	execSqlx(t, d.DB, "CREATE TEMPORARY TABLE amounts (id bigint, n double precision)")
-	if err := h.InsertMany(context.Background(), d.DB, "amounts", amounts(0.5)); err != nil {
-		t.Fatalf("InsertMany(temporary table) = %v; want nil", err)
-	}
-	execSqlx(t, d.DB, "DROP TABLE pg_temp.amounts")
-	if err := h.InsertMany(context.Background(), d.DB, "amounts", amounts(0.5)); err == nil {
-		t.Error("InsertMany(0.5, 1.5, … into integer) = nil; want an error")
-	}
-}
-
-// The binary forms of bigint and double precision are both eight bytes.
-func TestColumnThatWasAlteredSinceIsNotCopiedIntoWrongly(t *testing.T) {
-	d := sqlxPostgres(t, "pgx")
-	for _, isolation := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead} {
-		h := sqlxhelper.New(sqlxcases.NewCounter(0), sqlxhelper.WithCopy(pgxcopy.Copier{}, 11))
-		execSqlx(t, d.DB, "CREATE TABLE amounts (id bigint PRIMARY KEY, n double precision)")
-		if err := h.InsertMany(context.Background(), d.DB, "amounts", amounts(0)); err != nil {
-			t.Fatal(err)
-		}
-		tx, err := d.DB.BeginTxx(context.Background(), &sql.TxOptions{Isolation: isolation})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tx.MustExec("CREATE TEMPORARY TABLE snapshot ON COMMIT DROP AS SELECT 1")
-		execSqlx(t, d.DB, "ALTER TABLE amounts ALTER n TYPE bigint")
-		if err := h.InsertMany(context.Background(), tx, "amounts", amounts(0)); !errors.Is(err, sqlxhelper.ErrTableChanged) {
-			var stored string
-			_ = tx.Get(&stored, "SELECT string_agg(n::text, ' ' ORDER BY id) FROM amounts")
-			t.Errorf("%v: InsertMany(n has become bigint) = %v, stored %s; want ErrTableChanged", isolation, err, stored)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Errorf("%v: Commit() = %v; want nil", isolation, err)
-		}
-		// The next call looks.
-		if err := h.InsertMany(context.Background(), d.DB, "amounts", amounts(0)); err != nil {
-			t.Errorf("%v: InsertMany(once more) = %v; want nil", isolation, err)
-		}
-		var sum int64
-		if err := d.DB.Get(&sum, "SELECT sum(n) FROM amounts"); err != nil || sum != 2*435 {
-			t.Errorf("%v: sum = %d, %v; want 870", isolation, sum, err)
-		}
-		execSqlx(t, d.DB, "DROP TABLE amounts")
-	}
-}
-
-// Settings of a session may change what a text means, and make a NULL a text.
-func TestSettingsOfASessionMeanTheSameOnAllWays(t *testing.T) {
-	d := sqlxPostgres(t, "pgx")
-	execSqlx(t, d.DB, "CREATE TABLE settings (id bigint PRIMARY KEY, note text, wait interval)")
-	for _, set := range []string{
-		"SET LOCAL client_encoding = 'LATIN1'", "SET LOCAL array_nulls = off", "SET LOCAL datestyle = 'SQL, DMY'",
-		"SET LOCAL standard_conforming_strings = off", "SET LOCAL bytea_output = 'escape'",
-	} {
-		for way, h := range bulkModes["pgx"].ways() {
-			tx := d.DB.MustBegin()
-			tx.MustExec(set)
-			rows := make([]struct {
-				ID   types.Snowflake `db:"id"`
-				Note *string         `db:"note"`
-				Wait string          `db:"wait"` // it has no binary form
-			}, 24)
-			for i := range rows {
-				rows[i].Wait = "1:30"
-				if i%2 > 0 {
-					note := fmt.Sprintf("täglich \\ %d", i)
-					rows[i].Note = &note
-				}
-			}
-			var texts [2]string
-			for i, n := range []int{8, 24} {
-				for j := 0; j < len(rows); j += n {
-					if err := h.InsertMany(context.Background(), tx, "settings", rows[j:j+n]); err != nil {
-						t.Fatalf("%s: InsertMany() = %v", set, err)
-					}
-				}
-				if err := tx.Get(&texts[i], "SELECT string_agg(COALESCE(encode(convert_to(note, 'UTF8'), 'escape'), '-'), '|' ORDER BY id) FROM settings"); err != nil {
-					t.Fatal(err)
-				}
-				tx.MustExec("DELETE FROM settings")
-			}
-			if texts[0] != texts[1] {
-				t.Errorf("%s: stored by %s = %q; want %q as by VALUES", set, way, texts[1], texts[0])
-			}
-			if err := tx.Rollback(); err != nil {
-				t.Error(err)
-			}
 		}
 	}
 }
