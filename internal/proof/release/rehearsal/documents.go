@@ -40,8 +40,7 @@ type program struct {
 type document struct {
 	page     string // its path
 	programs []program
-	settings []setting
-	groups   [][]markdown.Block // fragments by setting
+	groups   []group
 }
 
 // name is the page's, and that of a folder for it.
@@ -60,8 +59,8 @@ func readDocument(tree, page, text string) (document, error) {
 			bad = append(bad, fmt.Errorf("%s:%d: %w", page, b.Line, err))
 		}
 	}
-	if len(d.groups) > 0 && len(d.settings) == 0 {
-		bad = append(bad, fmt.Errorf("%s:%d: a fragment without a setting: want a comment that begins with <!-- setting", page, d.groups[0][0].Line))
+	if len(d.groups) > 0 && d.groups[0].setting == nil {
+		bad = append(bad, fmt.Errorf("%s:%d: a fragment without a setting: want a comment that begins with <!-- setting", page, d.groups[0].fragments[0].Line))
 	}
 	return d, errors.Join(bad...)
 }
@@ -76,16 +75,18 @@ func (d *document) add(tree string, b markdown.Block, following []markdown.Block
 	}
 	switch b.Language {
 	case "setting":
-		s, err := newSetting(b.Text)
-		d.settings = append(d.settings, s)
-		return err
+		if len(d.groups) != 1 || d.groups[0].setting != nil { // what stands before the first setting is in it
+			d.groups = append(d.groups, group{})
+		}
+		d.groups[len(d.groups)-1].setting = &b
+		return nil
 	case "go":
 		if !strings.HasPrefix(b.Text, "package main\n") {
-			group := max(len(d.settings), 1) // what stands before the first setting is in it
-			for len(d.groups) < group {
-				d.groups = append(d.groups, nil)
+			if d.groups == nil {
+				d.groups = []group{{}}
 			}
-			d.groups[group-1] = append(d.groups[group-1], b)
+			last := &d.groups[len(d.groups)-1]
+			last.fragments = append(last.fragments, b)
 			return nil
 		}
 		if len(following) == 0 || following[0].Language != "text" {
@@ -151,22 +152,14 @@ func (d document) write(folder string) error {
 		text := fmt.Sprintf("//line %s:%d\n%s", d.page, p.line, p.text)
 		bad = append(bad, writeFile(filepath.Join(folder, "programs", d.programName(i), "main.go"), []byte(text)))
 	}
-	for i, s := range d.settings {
-		if i >= len(d.groups) || len(d.groups[i]) == 0 {
+	for i, g := range d.groups {
+		if g.setting == nil || g.fragments == nil {
 			continue
 		}
-		group := filepath.Join(folder, "fragments", fmt.Sprintf("%s_%d", d.name(), i+1))
-		bad = append(bad, writeFile(filepath.Join(group, "setting.go"), []byte(s.text)))
-		for _, b := range d.groups[i] {
-			text, test, err := s.file(d.page, b)
-			name := fmt.Sprintf("line%d.go", b.Line)
-			if test {
-				name = fmt.Sprintf("line%d_test.go", b.Line)
-			}
-			if err != nil {
-				err = fmt.Errorf("%s:%d: not a fragment of Go: %w", d.page, b.Line, err)
-			}
-			bad = append(bad, err, writeFile(filepath.Join(group, name), text))
+		files, err := g.files(d.page)
+		bad = append(bad, err)
+		for name, text := range files {
+			bad = append(bad, writeFile(filepath.Join(folder, "fragments", fmt.Sprintf("%s_%d", d.name(), i+1), name), []byte(text)))
 		}
 	}
 	return errors.Join(bad...)
@@ -275,13 +268,10 @@ func (d document) run(ctx context.Context, programs string, out io.Writer) error
 		}
 	}
 	fragments := 0
-	for _, group := range d.groups {
-		fragments += len(group)
+	for _, g := range d.groups {
+		fragments += len(g.fragments)
 	}
-	switch {
-	case fragments > 0 && len(d.settings) == 0:
-		_, _ = fmt.Fprintf(out, "%s: %d fragments are NOT compiled, the page has no setting yet\n", filepath.Base(d.page), fragments)
-	case fragments+len(d.programs) > 0:
+	if fragments+len(d.programs) > 0 {
 		_, _ = fmt.Fprintf(out, "%s: %d programs print what it shows, %d fragments compile\n", filepath.Base(d.page), len(d.programs), fragments)
 	}
 	return nil

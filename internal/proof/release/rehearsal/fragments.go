@@ -1,115 +1,57 @@
 package main
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/snowkey/snowkey/internal/proof/release/markdown"
 )
 
-// A setting is the surroundings of a page's fragments: a file of Go in a comment of the page,
-// whose imports the fragments share.
-type setting struct {
-	text    string // without the imports that only fragments use
-	imports []*ast.ImportSpec
+// A group is fragments of a page and their surroundings, the setting: a file of Go in a comment of
+// the page, whose imports they share.
+type group struct {
+	setting   *markdown.Block
+	fragments []markdown.Block
 }
 
-// newSetting reads a setting. The text keeps its lines, so that errors name the lines of
-// the page.
-func newSetting(text string) (setting, error) {
-	file, err := parser.ParseFile(token.NewFileSet(), "", text, 0)
-	if err != nil {
-		return setting{}, err
-	}
-	cut := []byte(text)
-	used := unresolved(file)
-	for _, declaration := range file.Decls {
-		imports, ok := declaration.(*ast.GenDecl)
-		if !ok || imports.Tok != token.IMPORT {
-			continue
+// files returns the group as files of Go by their names. The fragments follow the setting in one
+// file, and each that imports something itself has its own. Errors in them name the page and its
+// line.
+func (g group) files(page string) (map[string]string, error) {
+	together := fmt.Sprintf("//line %s:%d\n%s", page, g.setting.Line, g.setting.Text)
+	files := map[string]string{}
+	var bad []error
+	for _, b := range g.fragments {
+		text, imports, err := fragment(page, b)
+		if err != nil {
+			bad = append(bad, fmt.Errorf("%s:%d: not a fragment of Go: %w", page, b.Line, err))
 		}
-		for _, spec := range imports.Specs {
-			var unused ast.Node = spec
-			if name := importName(spec.(*ast.ImportSpec)); name == "_" || used[name] {
-				continue
-			}
-			if !imports.Lparen.IsValid() {
-				unused = imports
-			}
-			for i := unused.Pos() - 1; i < unused.End()-1; i++ { // positions count from 1
-				cut[i] = ' '
-			}
+		if imports {
+			files[fmt.Sprintf("line%d.go", b.Line)] = "package main\n" + text
+		} else {
+			together += text
 		}
 	}
-	return setting{string(cut), file.Imports}, nil
+	files["setting.go"] = together
+	return files, errors.Join(bad...)
 }
 
-// unresolved returns the names that a file uses and does not declare: packages,
-// predeclared names, and what other files of the package declare.
-func unresolved(file *ast.File) map[string]bool {
-	names := map[string]bool{}
-	for _, name := range file.Unresolved {
-		names[name.Name] = true
-	}
-	return names
-}
-
-var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
-
-// importName returns the name by which a file uses an import. Without one in the file it
-// is guessed from the path, by the rule of goimports.
-func importName(spec *ast.ImportSpec) string {
-	if spec.Name != nil {
-		return spec.Name.Name
-	}
-	importPath, _ := strconv.Unquote(spec.Path.Value) // the parser has accepted it
-	name := path.Base(importPath)
-	if majorVersion.MatchString(name) {
-		name = path.Base(path.Dir(importPath))
-	}
-	name = strings.TrimPrefix(name, "go-")
-	if end := strings.IndexFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }); end >= 0 {
-		name = name[:end]
-	}
-	return name
-}
-
-// file returns the fragment as a file of Go. Errors in it name the page and its line.
-// A fragment that begins with a declaration stands at file level. Any other is the body
+// fragment returns a fragment for a file of Go, and reports whether it imports something.
+// One that begins with a declaration stands at file level. Any other is the body
 // of a function. It may return an error, and need not use the variables it declares.
-func (s setting) file(page string, fragment markdown.Block) (text []byte, test bool, err error) {
-	marked := fmt.Sprintf("\n//line %s:%d\n%s", page, fragment.Line, fragment.Text)
-	if !isDeclaration(fragment.Text) {
-		if marked, err = function(marked); err != nil {
-			return nil, false, err
-		}
+func fragment(page string, b markdown.Block) (text string, imports bool, err error) {
+	text = fmt.Sprintf("\n//line %s:%d\n%s", page, b.Line, b.Text)
+	if !isDeclaration(b.Text) {
+		text, err = function(text)
+		return text, false, err
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), "", "package main\n"+marked, 0)
-	if err != nil {
-		return nil, false, err
-	}
-	used := unresolved(file)
-	for _, spec := range file.Imports { // of the fragment itself
-		delete(used, importName(spec))
-	}
-	var out bytes.Buffer
-	out.WriteString("package main\n")
-	for _, spec := range s.imports {
-		if name := importName(spec); name != "_" && used[name] {
-			_, _ = fmt.Fprintf(&out, "import %s %s\n", name, spec.Path.Value)
-		}
-	}
-	out.WriteString(marked)
-	return out.Bytes(), hasTest(file), nil
+	file, err := parser.ParseFile(token.NewFileSet(), "", "package main\n"+text, 0)
+	return text, err == nil && len(file.Imports) > 0, err
 }
 
 // isDeclaration reports whether a fragment begins with a declaration, after comments.
@@ -181,13 +123,3 @@ func returnsAValue(body *ast.BlockStmt) (found bool) {
 	})
 	return found
 }
-
-// hasTest reports whether a file declares a test, a benchmark, a fuzz target or an example.
-func hasTest(file *ast.File) bool {
-	return slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
-		f, ok := d.(*ast.FuncDecl)
-		return ok && f.Recv == nil && testName.MatchString(f.Name.Name)
-	})
-}
-
-var testName = regexp.MustCompile(`^(Test|Benchmark|Fuzz|Example)($|[^a-z])`)

@@ -123,28 +123,6 @@ func TestModulesReplaceWhatTheyRequireOfUs(t *testing.T) {
 	}
 }
 
-// A new module would else be published without anybody having built against it.
-func TestEveryPublishedModuleHasAConsumer(t *testing.T) {
-	all, err := modules(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	for _, m := range all {
-		if m.published() {
-			want = append(want, m.consumer())
-		}
-	}
-	found, err := filepath.Glob("testdata/consumers/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(want)
-	if !slices.Equal(found, want) {
-		t.Errorf("consumers = %q; want one for each published module: %q", found, want)
-	}
-}
-
 func TestConsumersKnowTheNewestVersionOfEveryRequirement(t *testing.T) {
 	all, err := modules(tree)
 	if err != nil {

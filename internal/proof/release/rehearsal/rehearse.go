@@ -167,21 +167,15 @@ func fileURL(name string) string {
 	return (&url.URL{Scheme: "file", Path: path.Join("/", filepath.ToSlash(name))}).String()
 }
 
-// consumer is the program that uses the module.
-func (m module) consumer() string {
-	name := path.Base(m.folder)
-	if m.folder == "." {
-		name = "root"
-	}
-	return "testdata/consumers/" + name + ".go"
-}
-
 // consume builds a published module as a user would, and runs a program with it: with the
 // lowest versions of what it requires, then with the newest.
 func (r *rehearsal) consume(ctx context.Context, m module) error {
-	program, err := os.ReadFile(filepath.Join(r.tree, "internal", "proof", "release", "rehearsal", filepath.FromSlash(m.consumer())))
-	if err != nil {
-		return err
+	program := []byte("package main\n\nfunc main() {}\n")
+	if m.folder == "." {
+		var err error
+		if program, err = os.ReadFile(filepath.Join(r.tree, "internal", "proof", "release", "rehearsal", "testdata", "consumer.go")); err != nil {
+			return err
+		}
 	}
 	// The sums of other modules are in the tree's go.sum and need not be requested again.
 	sums, err := os.ReadFile(filepath.Join(r.tree, m.folder, "go.sum"))
@@ -192,14 +186,12 @@ func (r *rehearsal) consume(ctx context.Context, m module) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string]string{
-		"go.mod":  "module example.com/consumer\n\ngo 1.25.0\n\nrequire " + m.path() + " " + rehearsed + "\n",
-		"go.sum":  string(sums),
-		"main.go": string(program),
-	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
-			return err
-		}
+	err = errors.Join(
+		writeFile(filepath.Join(folder, "go.mod"), []byte("module example.com/consumer\n\ngo 1.25.0\n\nrequire "+m.path()+" "+rehearsed+"\n")),
+		writeFile(filepath.Join(folder, "go.sum"), sums),
+		writeFile(filepath.Join(folder, "main.go"), program))
+	if err != nil {
+		return err
 	}
 	if err := r.build(ctx, folder, m); err != nil {
 		return err
@@ -248,27 +240,35 @@ func (m module) requires(name string) bool {
 	return slices.ContainsFunc(m.file.Require, func(r *modfile.Require) bool { return !r.Indirect && r.Mod.Path == name })
 }
 
-// build runs the program in the folder of a consumer, and builds the public packages of
-// the module there.
+// build makes the program of a consumer import every public package of the module, runs it, and
+// builds the commands of the module.
 func (r *rehearsal) build(ctx context.Context, folder string, m module) error {
-	printed, err := command(ctx, folder, r.env, "go", "run", ".")
+	listed, err := command(ctx, folder, r.env, "go", "list", "-f", "{{if .GoFiles}}{{.Name}} {{.ImportPath}}{{end}}", m.path()+"/...")
 	if err != nil {
 		return err
 	}
-	listed, err := command(ctx, folder, r.env, "go", "list", "-f", `{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}`, m.path()+"/...")
-	if err != nil {
-		return err
-	}
-	build := []string{"build"}
-	for importPath := range strings.FieldsSeq(listed) {
-		if !strings.Contains(importPath, "/internal/") {
-			build = append(build, importPath)
+	imports, commands, count := "package main\n", []string{"build"}, 0
+	for line := range strings.Lines(listed) {
+		switch name, importPath, _ := strings.Cut(strings.TrimSpace(line), " "); {
+		case importPath == "" || strings.Contains(importPath+"/", "/internal/") || strings.HasPrefix(importPath, root+"/examples/"):
+		case name == "main":
+			commands = append(commands, importPath)
+		default:
+			imports += fmt.Sprintf("import _ %q\n", importPath)
+			count++
 		}
 	}
-	if _, err := command(ctx, folder, r.env, "go", build...); err != nil {
+	if err := writeFile(filepath.Join(folder, "packages.go"), []byte(imports)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(r.out, " %d packages; %s", len(build)-1, printed)
+	printed, err := command(ctx, folder, r.env, "go", "run", ".")
+	if err == nil && len(commands) > 1 {
+		_, err = command(ctx, folder, r.env, "go", commands...)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(r.out, " %d packages, %d commands; %s\n", count, len(commands)-1, strings.TrimSpace(printed))
 	return err
 }
 
