@@ -5,7 +5,9 @@ package fire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
 )
@@ -61,15 +63,17 @@ func bootstrapMinority(ctx context.Context, c *cluster) error {
 	c.Cut(hosts(leader), hosts(others...))
 	db := openInTurn(leader.host.IP, "", nil)
 	defer func() { _ = db.Close() }()
-	return eventually(ctx, "the minority does not notice that it is one", func() error {
-		var state string
-		err := db.QueryRowContext(ctx, "SHOW STATUS LIKE 'wsrep_cluster_status'").Scan(new(string), &state)
-		if err == nil && state == "Primary" {
-			err = errors.New("it is still of the cluster")
+	return eventually(ctx, "the minority does not become a cluster", func() error {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		if _, err := c.serve(ctx, []*node{leader}); err == nil {
+			return nil
 		}
-		if err == nil {
+		var size int
+		err := db.QueryRowContext(ctx, "SHOW STATUS LIKE 'wsrep_cluster_size'").Scan(new(string), &size)
+		if err == nil && size == 1 { // it has noticed; before, this is ignored
 			_, err = db.ExecContext(ctx, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
 		}
-		return err
+		return errors.Join(err, fmt.Errorf("it sees %d nodes", size))
 	})
 }
