@@ -142,6 +142,9 @@ func TestTheBinaryLogKeepsEveryKeyAndConstraint(t *testing.T) {
 	original.fill()
 	again := filepath.Join(t.TempDir(), "again")
 	m.run("", "mariadb-binlog", "--rewrite-db="+original.name+"->"+restored.name, "--result-file="+again, filepath.Join(data, "log.000002"))
+	text, err := os.ReadFile(again) // where statements name their database, which the program does not rewrite
+	must(t, err)
+	must(t, os.WriteFile(again, []byte(strings.ReplaceAll(string(text), original.name, restored.name)), 0o600))
 	m.run(again, "mariadb")
 	original.checkCopy(restored)
 }
