@@ -72,18 +72,6 @@ func TestALongIsNineBytes(t *testing.T) {
 	}
 }
 
-func TestAvroAsJSONIsRoundedInJavaScript(t *testing.T) {
-	var documents []string
-	for _, order := range encoded(t, codec(t).TextualFromNative) {
-		documents = append(documents, string(order))
-	}
-	for i, got := range node.Lines(t, "testdata", "json.mjs", documents) {
-		if want := `{"id":` + large.Rounded[i] + "}"; got != want {
-			t.Errorf("JSON.parse of %s = %s; want %s", documents[i], got, want)
-		}
-	}
-}
-
 // through returns what the program with avsc makes of each order.
 func through(t *testing.T, longs string) []string {
 	t.Helper()

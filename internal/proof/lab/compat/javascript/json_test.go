@@ -2,10 +2,18 @@
 package javascript
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/linkedin/goavro/v2"
+	"google.golang.org/protobuf/encoding/protojson"
+
 	"github.com/snowkey/snowkey/internal/proof/lab/compat/internal/large"
+	"github.com/snowkey/snowkey/internal/proof/lab/compat/internal/shop"
 	"github.com/snowkey/snowkey/internal/proof/servers/node"
 	"github.com/snowkey/snowkey/types"
 )
@@ -36,26 +44,59 @@ func numbers() (orders []number) {
 	return orders
 }
 
-func TestJavaScriptRoundsAKeyThatIsANumber(t *testing.T) {
-	for i, got := range returned(t, "testdata", "json.mjs", numbers()) {
-		if want := `{"id":` + large.Rounded[i] + "}"; got != want {
-			t.Errorf("JSON.stringify(JSON.parse(…)) of the number %d = %s; want %s", large.Keys[i], got, want)
-		}
+// event returns what writes a change event of Debezium with a key.
+func event(file string) func(types.Snowflake) ([]byte, error) {
+	return func(key types.Snowflake) ([]byte, error) {
+		text, err := os.ReadFile(filepath.Join("..", "debezium", "testdata", file))
+		return bytes.ReplaceAll(text, []byte("1234567890123456789"), []byte(key.String())), err
 	}
 }
 
-func TestJavaScriptKeepsAKeyThatIsAString(t *testing.T) {
-	type order struct {
-		ID types.Snowflake `json:"id"`
+func TestJavaScriptRoundsAKeyThatIsANumberAndKeepsAString(t *testing.T) {
+	avro, err := goavro.NewCodec(`{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}`)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var orders []order
-	for _, key := range large.Keys {
-		orders = append(orders, order{key})
+	message := func(key types.Snowflake) *shop.Keys {
+		return &shop.Keys{Int64: key.Int64(), Uint64: uint64(key), Sint64: key.Int64(), Fixed64: uint64(key), Sfixed64: key.Int64(), JsString: key.Int64()}
 	}
-	for i, got := range returned(t, "testdata", "json.mjs", orders) {
-		var back order
-		if err := json.Unmarshal([]byte(got), &back); err != nil || back != orders[i] {
-			t.Errorf("json.Unmarshal(%s) = %+v, %v; want %+v", got, back, err, orders[i])
+	var documents []json.RawMessage
+	var want []string
+	for _, c := range []struct {
+		name    string
+		write   func(types.Snowflake) ([]byte, error)
+		rounded bool
+	}{
+		{"an int64", func(key types.Snowflake) ([]byte, error) { return json.Marshal(number{key.Int64()}) }, true},
+		{"a Snowflake", func(key types.Snowflake) ([]byte, error) { return json.Marshal(types.Model{ID: key}) }, false},
+		{"a message by encoding/json", func(key types.Snowflake) ([]byte, error) { return json.Marshal(message(key)) }, true},
+		{"a message by protojson", func(key types.Snowflake) ([]byte, error) { return protojson.Marshal(message(key)) }, false},
+		{"Avro's JSON", func(key types.Snowflake) ([]byte, error) {
+			return avro.TextualFromNative(nil, map[string]any{"id": key.Int64()})
+		}, true},
+		{"an event of Debezium", event("change.json"), true},
+		{"an event of Debezium, cast to a string", event("flat.json"), false},
+	} {
+		for i, key := range large.Keys {
+			text, err := c.write(key)
+			var compact bytes.Buffer
+			if err == nil {
+				err = json.Compact(&compact, text)
+			}
+			if err != nil || !strings.Contains(compact.String(), key.String()) {
+				t.Fatalf("%s writes %s, %v; want the key %d", c.name, text, err, key)
+			}
+			documents = append(documents, compact.Bytes())
+			if c.rounded {
+				want = append(want, strings.ReplaceAll(compact.String(), key.String(), large.Rounded[i]))
+			} else {
+				want = append(want, compact.String())
+			}
+		}
+	}
+	for i, got := range returned(t, "testdata", "json.mjs", documents) {
+		if got != want[i] {
+			t.Errorf("JSON.stringify(JSON.parse(%s)) = %s; want %s", documents[i], got, want[i])
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -61,6 +62,17 @@ func TestProtobufKeepsAKeyInEveryType(t *testing.T) {
 			t.Fatal(err)
 		}
 		every(t, "the wire", &back, key)
+	}
+}
+
+// Other programs may write a number.
+func TestProtojsonReadsANumberExactly(t *testing.T) {
+	for _, key := range large.Keys {
+		var back shop.Keys
+		text := `{"int64": ` + key.String() + `, "fixed64": ` + key.String() + "}"
+		if err := protojson.Unmarshal([]byte(text), &back); err != nil || back.GetInt64() != key.Int64() || back.GetFixed64() != uint64(key) {
+			t.Errorf("protojson.Unmarshal(%s) = %v, %v; want the key in both", text, &back, err)
+		}
 	}
 }
 
