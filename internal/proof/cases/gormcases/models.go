@@ -47,6 +47,17 @@ type Label struct {
 	Text string `gorm:"size:40;uniqueIndex"`
 }
 
+// wholeOrder returns an order with rows in all associations.
+func wholeOrder(number string) Order {
+	return Order{
+		Number:   number,
+		Customer: &Customer{Email: number},
+		Items:    []Item{{SKU: "1"}, {SKU: "2"}},
+		Receipt:  &Receipt{Text: "r"},
+		Labels:   []Label{{Text: number + "l1"}, {Text: number + "l2"}},
+	}
+}
+
 var orderModels = []any{&Customer{}, &Label{}, &Order{}, &Item{}, &Receipt{}}
 
 // A Shipment has children with a unique column of their own.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/gormplugin"
@@ -192,13 +193,19 @@ type graph struct {
 	seen  map[any]*node
 }
 
+// schemaOf returns the schema of a random model, or of another one as the plugin has it.
 func (w *world) schemaOf(t reflect.Type) *schema.Schema {
 	for _, s := range w.schemas {
 		if s.ModelType == t {
 			return s
 		}
 	}
-	panic(fmt.Sprint("no schema of ", t))
+	stmt := &gorm.Statement{DB: w.db}
+	if err := stmt.Parse(reflect.New(t).Interface()); err != nil {
+		panic(err)
+	}
+	w.schemas = append(w.schemas, stmt.Schema)
+	return stmt.Schema
 }
 
 // graph collects roots, which are pointers to structs, and what is below. follow
@@ -411,6 +418,62 @@ func keysOf(s *schema.Schema, all snapshot) map[string]bool {
 		keys[keyOf(s, row)] = true
 	}
 	return keys
+}
+
+// matches fails the test unless each row below roots is stored under its key as it is in memory, with
+// the foreign keys and join rows of its associations.
+func (e *env) matches(roots ...any) {
+	e.Helper()
+	w := &world{e: e, db: e.db}
+	var all []any
+	for _, root := range roots {
+		all = append(all, rootsOf(root)...)
+	}
+	g := w.graph(everywhere, all...)
+	for _, l := range g.links {
+		if join := l.rel.JoinTable; join != nil && !slices.Contains(w.joins, join.Table) {
+			w.joins = append(w.joins, join.Table)
+		}
+	}
+	after, err := w.snapshot()
+	if err == nil {
+		err = g.related(nil, after)
+	}
+	if err != nil {
+		e.Error(err)
+	}
+	for _, n := range g.nodes {
+		row := n.find(after)
+		if row == nil {
+			e.Errorf("%v is not stored", n)
+			continue
+		}
+		for _, f := range n.schema.Fields {
+			text := !slices.Contains([]schema.DataType{schema.Time, schema.Bool, schema.Float, schema.Bytes}, f.DataType) // alike in Go and stored
+			if got := row[f.DBName]; text && f.DBName != "" && got != n.text(f) && !(got == "0" && n.text(f) == "") {
+				e.Errorf("%s of %v is stored as %q; want %q", f.Name, n, got, n.text(f))
+			}
+		}
+	}
+}
+
+// rootsOf returns pointers to the structs of a value to create.
+func rootsOf(value any) (roots []any) {
+	v := reflect.ValueOf(value)
+	for v.Kind() == reflect.Pointer && v.Elem().Kind() != reflect.Struct {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Pointer {
+		return []any{v.Interface()}
+	}
+	for i := range v.Len() {
+		row := v.Index(i)
+		if row.Kind() != reflect.Pointer {
+			row = row.Addr()
+		}
+		roots = append(roots, row.Interface())
+	}
+	return roots
 }
 
 // find returns the stored row of n.

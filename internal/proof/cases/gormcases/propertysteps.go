@@ -120,16 +120,26 @@ func (w *world) createDocs() error {
 		}
 	}
 	dest, roots := rows(w, docs)
+	after := w.assigned(dest)
 	g := w.graph(everywhere, roots...)
 	switch w.chance.IntN(3) {
 	case 0:
-		return w.do("CreateInBatches", g, func(db *gorm.DB) error { return db.CreateInBatches(dest, 2).Error })
+		return w.do("CreateInBatches"+after, g, func(db *gorm.DB) error { return db.CreateInBatches(dest, 2).Error })
 	case 1:
 		if d, ok := dest.(*Doc); ok {
-			return w.do("generic Create", g, func(db *gorm.DB) error { return gorm.G[Doc](db).Create(context.Background(), d) })
+			return w.do("generic Create"+after, g, func(db *gorm.DB) error { return gorm.G[Doc](db).Create(context.Background(), d) })
 		}
 	}
-	return w.do(fmt.Sprintf("Create of %T", dest), g, func(db *gorm.DB) error { return db.Create(dest).Error })
+	return w.do(fmt.Sprintf("Create of %T%s", dest, after), g, func(db *gorm.DB) error { return db.Create(dest).Error })
+}
+
+// assigned assigns the keys of some graphs before they are created, and says so.
+func (w *world) assigned(dest any) string {
+	if !w.often(3) {
+		return ""
+	}
+	w.e.assign(dest)
+	return " after Assign"
 }
 
 // An upsertKind is a clause, and the columns by which it recognizes a row.
@@ -379,7 +389,8 @@ func (w *world) others() error {
 
 func plain[T any](w *world, values []T) error {
 	dest, roots := rows(w, values)
-	return w.do(fmt.Sprintf("Create of %T", dest), w.graph(everywhere, roots...), func(db *gorm.DB) error { return db.Create(dest).Error })
+	after := w.assigned(dest)
+	return w.do(fmt.Sprintf("Create of %T%s", dest, after), w.graph(everywhere, roots...), func(db *gorm.DB) error { return db.Create(dest).Error })
 }
 
 // narrowed creates with Select and Omit.

@@ -65,8 +65,8 @@ func checks() []testCase {
 
 // cases returns the cases of the plugin.
 func cases() []testCase {
-	return slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, oneLookCases, scopeCases, schemaCases,
-		limitCases, transactionCases, impossibleCases, keylessCases, typedCases, integerCases, propertyCases, graphAssignCases, referenceCases, shardCases, rollingCases,
+	return slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, scopeCases, schemaCases,
+		limitCases, transactionCases, impossibleCases, keylessCases, typedCases, integerCases, propertyCases, referenceCases, shardCases, rollingCases,
 	)
 }
 

@@ -16,34 +16,37 @@ import (
 var errSource = errors.New("no more keys")
 
 var sourceCases = []testCase{
-	{"SourceErrorStopsTheStatementBeforeAnySQL", func(e *env) {
+	{"SourceThatGivesNoKeyStopsTheStatementBeforeAnySQL", func(e *env) {
 		e.migrate(orderModels...)
-		e.src.failAt, e.src.err = 1, errSource
-		o := Order{Number: "A", Customer: &Customer{Email: "a@x"}, Items: []Item{{SKU: "1"}}}
-		e.fails(e.db.Create(&o), errSource)
-		equal(e, "statements", len(e.log.statements("")), 0)
-		equal(e, "ID", o.ID, 0)
-		equal(e, "Customer.ID", o.Customer.ID, 0)
-	}},
-	{"SourceErrorAssignsNoneOfASlice", func(e *env) {
-		e.migrate(&Item{})
-		for _, next := range []gormplugin.Source{e.src, gormplugin.SourceFunc(e.src.Next)} {
+		ended, cancel := context.WithCancel(e.Context())
+		cancel()
+		bad := func(id types.Snowflake) gormplugin.SourceFunc {
+			return func(context.Context) (types.Snowflake, error) { return id, nil }
+		}
+		for _, test := range []struct {
+			ctx    context.Context
+			source gormplugin.Source
+			want   error
+		}{
+			{e.Context(), &counter{failAt: 3, err: errSource}, errSource},
+			{e.Context(), gormplugin.SourceFunc((&counter{failAt: 3, err: errSource}).Next), errSource},
+			{ended, &counter{}, context.Canceled},
+			{e.Context(), bad(0), gormplugin.ErrBadKey},
+			{e.Context(), bad(-1), gormplugin.ErrBadKey},
+		} {
 			db := e.open(&gorm.Config{})
-			if err := db.Use(gormplugin.New(next)); err != nil {
+			if err := db.Use(gormplugin.New(test.source)); err != nil {
 				e.Fatalf("Use = %v; want no error", err)
 			}
-			*e.src = counter{failAt: 3, err: errSource}
-			list := []Item{{SKU: "A"}, {ID: 42, SKU: "B"}, {SKU: "C"}, {SKU: "D"}}
-			tx := db.Create(&list)
-			e.fails(tx, errSource)
-			if !strings.HasPrefix(tx.Error.Error(), "gormplugin: ") || !strings.Contains(tx.Error.Error(), "Item") {
-				e.Errorf("error = %q; want one of gormplugin that names Item", tx.Error)
+			list := []Label{{Text: "A"}, {ID: 42, Text: "B"}, {Text: "C"}, {Text: "D"}}
+			e.log.reset()
+			err := db.WithContext(test.ctx).Create(&list).Error
+			if !errors.Is(err, test.want) || !strings.HasPrefix(err.Error(), "gormplugin: ") || !strings.Contains(err.Error(), "Label") {
+				e.Errorf("Create = %v; want an error of gormplugin that is %q and names Label", err, test.want)
 			}
-			for i, want := range []types.Snowflake{0, 42, 0, 0} {
-				equal(e, fmt.Sprintf("list[%d].ID", i), list[i].ID, want)
-			}
+			equal(e, "statements", len(e.log.statements("")), 0)
+			equal(e, "keys", fmt.Sprint(list), "[{0 A} {42 B} {0 C} {0 D}]")
 		}
-		e.count("items", 0)
 	}},
 	{"StatementThatHasFailedAlreadyTakesNoKeys", func(e *env) {
 		e.migrate(&Item{})
@@ -75,15 +78,6 @@ var sourceCases = []testCase{
 		e.count("items", 0)
 		equal(e, "Items[0].ID", o.Items[0].ID, 0)
 	}},
-	{"ContextReachesTheSource", func(e *env) {
-		e.migrate(&Item{})
-		ctx, cancel := context.WithCancelCause(e.Context())
-		cancel(errSource)
-		item := Item{SKU: "A"}
-		e.fails(e.db.WithContext(ctx).Create(&item), context.Canceled)
-		equal(e, "ID", item.ID, 0)
-		equal(e, "statements", len(e.log.statements("INSERT")), 0)
-	}},
 	{"SourceIsAskedBeforeAConnectionIsTaken", func(e *env) {
 		e.migrate(&Item{})
 		db := e.open(&gorm.Config{})
@@ -107,32 +101,15 @@ var sourceCases = []testCase{
 		e.must(db.Create(&[]Item{{SKU: "A"}, {SKU: "B"}}))
 		e.stored("items", "sku", "B", 2)
 	}},
-	{"KeyThatIsNotAboveZeroIsRefused", func(e *env) {
-		e.migrate(&Item{})
-		for _, bad := range []types.Snowflake{0, -1} {
-			db := e.open(&gorm.Config{})
-			source := gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { return bad, nil })
-			if err := db.Use(gormplugin.New(source)); err != nil {
-				e.Fatalf("Use = %v; want no error", err)
-			}
-			item := Item{SKU: "A"}
-			e.fails(db.Create(&item), gormplugin.ErrBadKey)
-			equal(e, "ID", item.ID, 0)
-		}
-		e.count("items", 0)
-	}},
 	{"OnePluginServesTwoDatabases", func(e *env) {
 		e.migrate(orderModels...)
 		plugin := gormplugin.New(e.src)
 		for _, number := range []string{"A", "B"} {
-			db := e.open(&gorm.Config{})
-			if err := db.Use(plugin); err != nil {
-				e.Fatalf("Use = %v; want no error", err)
+			db, o := e.open(&gorm.Config{}), wholeOrder(number)
+			if err := errors.Join(db.Use(plugin), db.Create(&o).Error); err != nil {
+				e.Fatalf("Use and Create = %v; want no error", err)
 			}
-			o := Order{Number: number, Items: []Item{{SKU: number}}}
-			e.must(db.Create(&o))
-			e.stored("orders", "number", number, o.ID)
-			e.stored("items", "sku", number, o.Items[0].ID)
+			e.matches(&o)
 		}
 	}},
 }
