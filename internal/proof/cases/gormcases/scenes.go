@@ -76,13 +76,6 @@ var sceneCases = []testCase{
 		s.uniqueLower("oracle_rows", "s0")
 		s.upsert(doNothing(), row{"id": 79, "s0": "A", why: anyReason}, row{"id": 79, "s0": "e", why: anyReason}, row{"id": 80, "s0": "f"})
 	}},
-	{"IndexThatWasMadeWhileTheProgramRunsIsSeen", func(e *env) {
-		s := e.scene("", "(s0)")
-		s.store(row{"s0": "a", "s1": "1"}, row{"s0": "b", "s1": "2"})
-		s.upsert(doNothing(), row{"s0": "a", "s1": "3"})
-		s.ddl("CREATE UNIQUE INDEX PRE_code ON PRE_oracle_rows (s1)")
-		s.upsert(doNothing(), row{"s0": "c", "s1": "2"}, row{"s0": "d", "s1": "1"}, row{"s0": "e", "s1": "5"})
-	}},
 	{"UpsertOnTheKeyGivesTheKeyOfTheRowThatMySQLMetByAnother", func(e *env) {
 		e.only(e.mysql(), "others go by the target")
 		s := e.scene("", "(s0)")
