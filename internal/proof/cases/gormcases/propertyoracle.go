@@ -459,16 +459,13 @@ func (e *env) matches(roots ...any) {
 
 // rootsOf returns pointers to the structs of a value to create.
 func rootsOf(value any) (roots []any) {
-	v := reflect.ValueOf(value)
-	for v.Kind() == reflect.Pointer && v.Elem().Kind() != reflect.Struct {
-		v = v.Elem()
+	list := reflect.Indirect(reflect.ValueOf(value))
+	if list.Kind() == reflect.Struct {
+		return []any{value}
 	}
-	if v.Kind() == reflect.Pointer {
-		return []any{v.Interface()}
-	}
-	for i := range v.Len() {
-		row := v.Index(i)
-		if row.Kind() != reflect.Pointer {
+	for i := range list.Len() {
+		row := list.Index(i)
+		if row.Kind() == reflect.Struct {
 			row = row.Addr()
 		}
 		roots = append(roots, row.Interface())

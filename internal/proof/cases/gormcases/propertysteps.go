@@ -87,19 +87,16 @@ func (w *world) session(name *string) (db *gorm.DB, partial bool) {
 func rows[T any](w *world, values []T) (dest any, roots []any) {
 	switch pointers := make([]*T, len(values)); {
 	case len(values) == 1 && w.often(7):
-		return &values[0], []any{&values[0]}
+		dest = &values[0]
 	case w.often(3):
 		for i := range values {
 			pointers[i] = &values[i]
-			roots = append(roots, &values[i])
 		}
-		return pointers, roots
+		dest = pointers
 	default:
-		for i := range values {
-			roots = append(roots, &values[i])
-		}
-		return &values, roots
+		dest = &values
 	}
+	return dest, rootsOf(dest)
 }
 
 func some[T any](w *world, one func() T) []T {
@@ -271,14 +268,10 @@ func (w *world) saveDocs() error {
 		docs = append(docs, *d)
 	}
 	var dest any = &docs
-	roots := []any{}
 	if len(docs) == 1 {
 		dest = &docs[0]
 	}
-	for i := range docs {
-		roots = append(roots, &docs[i])
-	}
-	return w.do(fmt.Sprintf("Save of %T", dest), w.graph(everywhere, roots...), func(db *gorm.DB) error { return db.Save(dest).Error })
+	return w.do(fmt.Sprintf("Save of %T", dest), w.graph(everywhere, rootsOf(dest)...), func(db *gorm.DB) error { return db.Save(dest).Error })
 }
 
 func (w *world) firstOrCreate() error {
@@ -320,34 +313,23 @@ func (w *world) associate() error {
 	if !ok {
 		return w.createDocs()
 	}
-	given := Doc{}
-	var name string
-	var values []any
-	switch w.chance.IntN(4) {
-	case 0:
-		name, given.Lines = "Lines", some(w, w.line)
-		for i := range given.Lines {
-			values = append(values, &given.Lines[i])
-		}
-	case 1:
-		name, given.Marks = "Marks", some(w, w.mark)
-		for i := range given.Marks {
-			values = append(values, &given.Marks[i])
-		}
-	case 2:
-		name, given.Teams = "Teams", some(w, w.team)
-		for i := range given.Teams {
-			values = append(values, given.Teams[i])
-		}
-	default:
+	given := Doc{} // one level below, as GORM saves it here
+	name := []string{"Lines", "Marks", "Teams", "Party"}[w.chance.IntN(4)]
+	var values any
+	switch name {
+	case "Lines":
+		given.Lines = some(w, func() Line { return Line{SKU: w.line().SKU} })
+		values = &given.Lines
+	case "Marks":
+		given.Marks = some(w, w.mark)
+		values = &given.Marks
+	case "Teams":
+		given.Teams = some(w, w.team)
+		values = &given.Teams
+	case "Party":
 		p := w.party()
-		name, given.Party, values = "Party", &p, []any{&p}
-	}
-	for i := range given.Lines {
-		given.Lines[i].Remarks = nil // GORM saves one level here
-	}
-	if given.Party != nil {
-		given.Party.Remarks = nil
+		p.Remarks = nil
+		given.Party, values = &p, &p
 	}
 	// The values are collected below a doc that stands for the stored one. GORM
 	// makes the slice of the stored one anew.
@@ -357,9 +339,9 @@ func (w *world) associate() error {
 	return w.do(verb+" to "+name, g, func(db *gorm.DB) error {
 		var err error
 		if a := db.Model(d).Association(name); verb == "Append" {
-			err = a.Append(values...)
+			err = a.Append(values)
 		} else {
-			err = a.Replace(values...)
+			err = a.Replace(values)
 		}
 		given.PartyID = d.PartyID
 		return err
@@ -367,27 +349,23 @@ func (w *world) associate() error {
 }
 
 func (w *world) others() error {
-	switch w.chance.IntN(8) {
+	switch w.chance.IntN(4) {
 	case 0:
-		return plain(w, some(w, w.place))
+		return create(w, "places", "name", "name", some(w, w.place))
 	case 1:
-		return upsert(w, "places", "name", "name", some(w, w.place))
+		return create(w, "tickets", "note", "code", some(w, w.ticket))
 	case 2:
-		return plain(w, some(w, w.ticket))
-	case 3:
-		return upsert(w, "tickets", "note", "code", some(w, w.ticket))
-	case 4:
-		return plain(w, some(w, w.tenanted))
-	case 5:
-		return upsert(w, "tenanteds", "note", "name", some(w, w.tenanted))
-	case 6:
-		return plain(w, some(w, w.gadget))
+		return create(w, "tenanteds", "note", "name", some(w, w.tenanted))
 	default:
-		return upsert(w, "gadgets", "note", "name", some(w, w.gadget))
+		return create(w, "gadgets", "note", "name", some(w, w.gadget))
 	}
 }
 
-func plain[T any](w *world, values []T) error {
+// create creates or upserts values.
+func create[T any](w *world, table, update, unique string, values []T) error {
+	if w.often(5) {
+		return upsert(w, table, update, unique, values)
+	}
 	dest, roots := rows(w, values)
 	after := w.assigned(dest)
 	return w.do(fmt.Sprintf("Create of %T%s", dest, after), w.graph(everywhere, roots...), func(db *gorm.DB) error { return db.Create(dest).Error })
@@ -450,21 +428,17 @@ func (w *world) retried() error {
 	if err != nil {
 		return err
 	}
-	err = w.db.Transaction(func(tx *gorm.DB) error {
-		if err := tx.Create(dest).Error; err != nil {
-			return err
-		}
-		return errRollback
-	})
-	after, snapErr := w.snapshot()
-	if snapErr != nil {
-		return snapErr
+	var refused error
+	if err = w.unchanged("a rollback", func() error {
+		return undone(w.db, func(tx *gorm.DB) error {
+			refused = tx.Create(dest).Error
+			return nil
+		})
+	}); err != nil {
+		return err
 	}
-	if !errors.Is(err, errRollback) {
-		return w.reject(g, err, before, after)
-	}
-	if !reflect.DeepEqual(before, after) {
-		return errors.New("the database has changed")
+	if refused != nil {
+		return w.reject(g, refused, before, before)
 	}
 	var keys []string
 	for _, n := range g.nodes {
@@ -498,62 +472,53 @@ func (w *world) transaction() error {
 	if w.inside == 3 {
 		return nil
 	}
-	before, err := w.snapshot()
-	if err != nil {
-		return err
-	}
-	outside, rollback := w.db, w.often(4)
-	var failure error
-	err = outside.Transaction(func(tx *gorm.DB) error {
+	outside := w.db
+	work := func(tx *gorm.DB) error {
 		w.db, w.inside = tx, w.inside+1
+		defer func() { w.db, w.inside = outside, w.inside-1 }()
 		for range 1 + w.chance.IntN(4) {
+			operation := w.random
 			if w.often(1) {
-				failure = w.savepoint()
-			} else {
-				failure = w.random()
+				operation = w.savepoint
 			}
-			if failure != nil {
-				return failure
+			if err := operation(); err != nil {
+				return err
 			}
-		}
-		if rollback {
-			return errRollback
 		}
 		return nil
-	})
-	w.db, w.inside = outside, w.inside-1
-	if failure != nil {
-		return failure
 	}
-	if rollback && errors.Is(err, errRollback) {
-		err = nil
+	if w.often(4) {
+		return w.unchanged("a transaction that was rolled back", func() error { return undone(outside, work) })
 	}
-	if err != nil {
-		return err
-	}
-	after, err := w.snapshot()
-	if err == nil && rollback && !reflect.DeepEqual(before, after) {
-		err = errors.New("the database has changed by a transaction that was rolled back")
-	}
-	return err
+	return outside.Transaction(work)
 }
 
 // savepoint goes back to a savepoint that it names.
 func (w *world) savepoint() error {
 	w.doing = "RollbackTo"
+	return w.unchanged("what was rolled back", func() error {
+		name := fmt.Sprintf("by_hand_%d", w.inside)
+		w.e.must(w.db.SavePoint(name))
+		if err := w.random(); err != nil {
+			return err
+		}
+		w.e.must(w.db.RollbackTo(name))
+		return nil
+	})
+}
+
+// unchanged runs work, and returns an error if it leaves another database.
+func (w *world) unchanged(by string, work func() error) error {
 	before, err := w.snapshot()
+	if err == nil {
+		err = work()
+	}
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("by_hand_%d", w.inside)
-	w.e.must(w.db.SavePoint(name))
-	if err = w.random(); err != nil {
-		return err
-	}
-	w.e.must(w.db.RollbackTo(name))
 	after, err := w.snapshot()
 	if err == nil && !reflect.DeepEqual(before, after) {
-		err = errors.New("the database has changed by what was rolled back")
+		err = fmt.Errorf("the database has changed by %s", by)
 	}
 	return err
 }
