@@ -1,10 +1,10 @@
 package gormcases
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -45,13 +45,23 @@ func (e *env) events(ids ...types.Snowflake) {
 	e.log.reset()
 }
 
-// same fails the test unless the events of list have the ids want, in that order.
-func (e *env) same(what string, list []Event, want ...types.Snowflake) {
+// found fails the test unless tx finds rows with the ids want, in that order.
+func found[T any](e *env, what string, tx *gorm.DB, want ...types.Snowflake) {
 	e.Helper()
-	got := make([]types.Snowflake, len(list))
-	for i := range list {
-		got[i] = list[i].ID
+	var list []T
+	e.must(tx.Find(&list))
+	e.same(what, idsOf(list), want)
+}
+
+func idsOf[T any](list []T) (ids []types.Snowflake) {
+	for _, row := range list {
+		ids = append(ids, reflect.ValueOf(row).FieldByName("ID").Interface().(types.Snowflake))
 	}
+	return ids
+}
+
+func (e *env) same(what string, got, want []types.Snowflake) {
+	e.Helper()
 	if !slices.Equal(got, want) {
 		e.Errorf("%s found %d; want %d", what, got, want)
 	}
@@ -72,7 +82,7 @@ var scopeCases = []testCase{
 			if err != nil {
 				e.Fatalf("%s = %v; want no error", what, err)
 			}
-			e.same(what, list, want...)
+			e.same(what, idsOf(list), want)
 		}
 		between := gormplugin.CreatedBetween(keyTime(2), keyTime(4))
 		get("Where", gorm.G[Event](db).Where(between).Order("id"), keyAt(2), keyAt(3))
@@ -97,29 +107,17 @@ var scopeCases = []testCase{
 			o.Items = []Item{{SKU: fmt.Sprint("a", i)}, {SKU: fmt.Sprint("b", i)}}
 			e.must(db.Create(&o))
 		}
-		numbers := func(what string, tx *gorm.DB, want ...types.Snowflake) {
-			e.Helper()
-			var list []Order
-			e.must(tx.Find(&list))
-			var got []types.Snowflake
-			for _, o := range list {
-				got = append(got, o.ID)
-			}
-			if !slices.Equal(got, want) {
-				e.Errorf("%s found %d; want %d", what, got, want)
-			}
-		}
 		newer := gormplugin.CreatedAfter(keyTime(3))
 		orders, customers := e.prefix+"orders", e.prefix+"customers"
 		raw := "JOIN " + customers + " ON " + customers + ".id = " + orders + ".customer_id"
-		numbers("a raw join", db.Joins(raw).Where(newer), keyAt(3))
-		numbers("a join on the other table", db.Joins(raw).Where(newer.On(customers+".id")), keyAt(1))
-		numbers("a join of an association", db.Joins("Customer").Where(newer), keyAt(3))
-		numbers("a join with a condition", db.InnerJoins("Customer", db.Where(newer.On("id"))), keyAt(1))
-		numbers("an alias", db.Table(orders+" AS o").Where(newer), keyAt(3))
-		numbers("a derived table", db.Table("(?) AS u", db.Model(&Order{})).Where(newer), keyAt(3))
-		numbers("another column", db.Where(newer.On("customer_id")), keyAt(1))
-		numbers("another field", db.Where(newer.On("CustomerID")), keyAt(1))
+		found[Order](e, "a raw join", db.Joins(raw).Where(newer), keyAt(3))
+		found[Order](e, "a join on the other table", db.Joins(raw).Where(newer.On(customers+".id")), keyAt(1))
+		found[Order](e, "a join of an association", db.Joins("Customer").Where(newer), keyAt(3))
+		found[Order](e, "a join with a condition", db.InnerJoins("Customer", db.Where(newer.On("id"))), keyAt(1))
+		found[Order](e, "an alias", db.Table(orders+" AS o").Where(newer), keyAt(3))
+		found[Order](e, "a derived table", db.Table("(?) AS u", db.Model(&Order{})).Where(newer), keyAt(3))
+		found[Order](e, "another column", db.Where(newer.On("customer_id")), keyAt(1))
+		found[Order](e, "another field", db.Where(newer.On("CustomerID")), keyAt(1))
 		type Mention struct {
 			ID       types.Snowflake
 			Nullable sql.NullInt64
@@ -138,24 +136,20 @@ var scopeCases = []testCase{
 		for _, name := range []string{"Nullable", "any", "Pointer", "unsigned"} {
 			var ids []types.Snowflake
 			e.must(db.Model(&Mention{}).Where(newer.On(name)).Pluck("id", &ids))
-			if !slices.Equal(ids, []types.Snowflake{keyAt(1)}) {
-				e.Errorf("a reference in %s found %d; want %d", name, ids, keyAt(1))
-			}
+			e.same("a reference in "+name, ids, []types.Snowflake{keyAt(1)})
 		}
 		for _, target := range []clause.JoinTarget{
 			clause.InnerJoin.Association("Customer"),
 			clause.InnerJoin.AssociationFrom("Customer", gorm.G[Customer](db)).As("t"),
 		} {
-			found, err := gorm.G[Order](db).Joins(target, func(on gorm.JoinBuilder, join, _ clause.Table) error {
+			list, err := gorm.G[Order](db).Joins(target, func(on gorm.JoinBuilder, join, _ clause.Table) error {
 				on.Where(newer.On(join.Name + ".id"))
 				if target.Subquery != nil { // GORM leaves the whole condition to the caller
 					on.Where(join.Name+".id = ?", clause.Column{Table: orders, Name: "customer_id"})
 				}
 				return nil
-			}).Find(context.Background())
-			if err != nil || len(found) != 1 || found[0].ID != keyAt(1) {
-				e.Errorf("a generic join of %+v found %+v, %v; want the order %d", target, found, err, keyAt(1))
-			}
+			}).Find(e.Context())
+			e.same(fmt.Sprintf("a generic join of %+v, error %v,", target, err), idsOf(list), []types.Snowflake{keyAt(1)})
 		}
 		var list []Order
 		e.must(db.Preload("Items", gormplugin.OlderThan(keyAt(3)).On("order_id")).Order("id").Find(&list))
@@ -184,15 +178,18 @@ var scopeCases = []testCase{
 		e.must(e.db.Create(&[]Tenant{{1, 5}, {1, 7}, {2, 6}, {9, 1}}))
 		e.must(e.db.Create(&[]Ticket{{Public: 50}, {Public: 40}}))
 		e.must(e.db.Create(&[]Coded{{50}, {40}}))
-		var tenants []Tenant
-		e.must(e.db.Where(gormplugin.NewerThan(5)).Order("id").Find(&tenants))
-		equal(e, "tenants", fmt.Sprint(tenants), "[{2 6} {1 7}]")
-		var tickets []Ticket
-		e.must(e.db.Where(gormplugin.NewerThan(45)).Find(&tickets))
-		equal(e, "tickets", fmt.Sprint(tickets), "[{1 50}]")
-		var codes []Coded
-		e.must(e.db.Where(gormplugin.OlderThan(45)).Find(&codes))
-		equal(e, "codes", fmt.Sprint(codes), "[{40}]")
+		for _, test := range []struct {
+			condition gormplugin.Condition
+			rows      any
+			want      string
+		}{
+			{gormplugin.NewerThan(5), &[]Tenant{}, "&[{2 6} {1 7}]"},
+			{gormplugin.NewerThan(45), &[]Ticket{}, "&[{1 50}]"},
+			{gormplugin.OlderThan(45), &[]Coded{}, "&[{40}]"},
+		} {
+			e.must(e.db.Where(test.condition).Order(clause.OrderByColumn{Column: clause.PrimaryColumn}).Find(test.rows))
+			equal(e, "rows", fmt.Sprint(test.rows), test.want)
+		}
 	}},
 	{"ConditionThatCannotWorkIsAnErrorOfTheStatement", func(e *env) {
 		type Counted struct{ ID int64 }
