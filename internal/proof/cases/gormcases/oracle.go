@@ -588,22 +588,18 @@ func send[K ~int64, F any](b *batch, db *gorm.DB, list []int, keys []types.Snowf
 	rows := make([]oracleRow[K, F], len(list))
 	pointers := make([]*oracleRow[K, F], len(list))
 	kids := make([]oracleKid[K, F], len(list))
+	stmt := &gorm.Statement{DB: db}
+	if err := stmt.Parse(&rows); err != nil {
+		panic(err)
+	}
 	for n, i := range list {
 		pointers[n] = &rows[n]
-		v := reflect.ValueOf(pointers[n]).Elem()
 		for name, value := range b.rows[i] {
-			name = strings.ToUpper(name[:1]) + name[1:]
-			f := v.FieldByName(name)
-			if !f.IsValid() {
-				f = v.FieldByName("More").FieldByName(name)
+			if value == nil {
+				continue
 			}
-			switch {
-			case value == nil:
-			case f.Kind() == reflect.Pointer:
-				f.Set(reflect.New(f.Type().Elem()))
-				f.Elem().Set(reflect.ValueOf(value))
-			default:
-				f.Set(reflect.ValueOf(value))
+			if err := stmt.Schema.LookUpField(name).Set(db.Statement.Context, reflect.ValueOf(pointers[n]).Elem(), value); err != nil {
+				panic(err)
 			}
 		}
 		rows[n].ID = K(keys[i])
@@ -740,11 +736,6 @@ func undone(db *gorm.DB, work func(tx *gorm.DB) error) error {
 		return nil
 	}
 	return err
-}
-
-// rowsOf returns the rows of a table.
-func rowsOf(db *gorm.DB, table string) ([]storedRow, error) {
-	return (&world{db: db}).rows(table)
 }
 
 // statement runs one statement and compares what it does.

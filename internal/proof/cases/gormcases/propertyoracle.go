@@ -30,7 +30,7 @@ func (w *world) snapshot() (snapshot, error) {
 	}
 	all := snapshot{}
 	for _, table := range tables {
-		list, err := w.rows(table)
+		list, err := rowsOf(w.db, table)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", table, err)
 		}
@@ -39,8 +39,9 @@ func (w *world) snapshot() (snapshot, error) {
 	return all, nil
 }
 
-func (w *world) rows(table string) (list []storedRow, err error) {
-	found, err := w.db.Raw("SELECT * FROM " + table).Rows()
+// rowsOf returns the rows of a table, in order.
+func rowsOf(db *gorm.DB, table string) (list []storedRow, err error) {
+	found, err := db.Raw("SELECT * FROM " + table).Rows()
 	if err != nil {
 		return nil, err
 	}

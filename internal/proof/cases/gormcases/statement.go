@@ -118,24 +118,22 @@ var statementCases = []testCase{
 		l := Label{Text: "A"}
 		e.must(e.db.Unscoped().Scopes(scope).Create(&l))
 		e.stored("other", "text", "A", l.ID)
-		again := Label{Text: "A"}
-		e.must(e.db.Unscoped().Scopes(scope).Clauses(doNothing("text")).Create(&again))
-		equal(e, "ID of the stored row", again.ID, l.ID)
 		named := func(tx *gorm.DB) *gorm.DB {
 			tx.Statement.Table = e.prefix + "other"
 			return tx
 		}
-		again = Label{Text: "A"}
-		e.must(e.db.Scopes(named).Clauses(doNothing("text")).Create(&again))
-		equal(e, "ID of the stored row", again.ID, l.ID)
-		again = Label{Text: "A"}
-		into := clause.Insert{Table: clause.Table{Name: e.prefix + "other"}}
-		e.must(e.db.Clauses(into, doNothing("text")).Create(&again))
-		equal(e, "ID of the stored row", again.ID, l.ID)
-		if e.db.Name() == "postgres" { // the others do not take an alias here
-			again = Label{Text: "A"}
-			e.must(e.db.Table(e.prefix + "other AS o").Clauses(doNothing("text")).Create(&again))
-			equal(e, "ID of the stored row", again.ID, l.ID)
+		ways := map[string]*gorm.DB{
+			"a scope":             e.db.Unscoped().Scopes(scope),
+			"a scope by its name": e.db.Scopes(named),
+			"a clause":            e.db.Clauses(clause.Insert{Table: clause.Table{Name: e.prefix + "other"}}),
+		}
+		if e.postgres() { // the others do not take an alias here
+			ways["an alias"] = e.db.Table(e.prefix + "other AS o")
+		}
+		for what, db := range ways {
+			again := Label{Text: "A"}
+			e.must(db.Clauses(doNothing("text")).Create(&again))
+			equal(e, "ID of the stored row, whose table is given by "+what, again.ID, l.ID)
 		}
 		e.count("labels", 0)
 	}},

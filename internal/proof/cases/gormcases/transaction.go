@@ -17,33 +17,28 @@ var transactionCases = []testCase{
 	{"ConcurrentUpsertsMeetTheSameRows", func(e *env) {
 		e.migrate(orderModels...)
 		const workers, each = 4, 6
-		lists, errs := make([][]Order, workers), make(chan error, workers)
+		lists := make([][]Order, workers)
+		var group sync.WaitGroup
 		for w := range workers {
-			go func() {
-				var err error
+			group.Go(func() {
 				for i := range each {
 					o := Order{Number: fmt.Sprintf("%d-%d", w, i), Customer: &Customer{Email: fmt.Sprint(i % 3)}, Labels: []Label{{Text: fmt.Sprint(i % 2)}}}
 					// A deadlock is the database's way to order them: the same
 					// structs once more. Which of them loses how often is luck. The
 					// limit only ends what would go on for ever.
-					for range 500 {
-						if err = e.db.Create(&o).Error; err == nil || !deadlock(err) {
-							break
-						}
+					err := e.db.Create(&o).Error
+					for again := 0; again < 500 && err != nil && deadlock(err); again++ {
+						err = e.db.Create(&o).Error
 					}
 					if err != nil {
-						break
+						e.Errorf("Create = %v; want no error", err)
+						return
 					}
 					lists[w] = append(lists[w], o)
 				}
-				errs <- err
-			}()
+			})
 		}
-		for range workers {
-			if err := <-errs; err != nil {
-				e.Fatalf("Create = %v; want no error", err)
-			}
-		}
+		group.Wait()
 		e.count("customers", 3)
 		e.count("labels", 2)
 		for _, list := range lists {
