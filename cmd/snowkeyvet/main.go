@@ -18,8 +18,8 @@
 //
 // Keys that the database counts become types.Snowflake: gorm.Model becomes gormplugin.Model, the
 // integers that are keys change in models, parameters, variables and interfaces, strconv becomes
-// types.Parse, autoIncrement leaves the tags, and parameters of swagger and JSON in tests become
-// strings. The packages must be all that use the keys. Start from a commit, then run
+// types.Parse, and autoIncrement leaves the tags. Comments for swagger and JSON that tests have as
+// text stay as they are. The packages must be all that use the keys. Start from a commit, then run
 //
 //	go mod edit -require=github.com/snowkey/snowkey@v0.0.0 -replace=github.com/snowkey/snowkey=/path/to/clone
 //	go mod tidy && go vet ./...
@@ -31,16 +31,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"go/version"
 	"os"
-	"os/exec"
-	"runtime"
 	"slices"
-	"strings"
 
 	"golang.org/x/tools/go/analysis/singlechecker"
 
@@ -49,20 +44,7 @@ import (
 )
 
 func main() {
-	// As a tool of go vet it is started with one argument that begins with a minus or names a file
-	// of settings, and the packages are checked by the go command.
-	if last := os.Args[len(os.Args)-1]; last != "-flags" && last != "-V=full" && !strings.HasSuffix(last, ".cfg") {
-		if err := checkVersion(runtime.Version()); err != nil {
-			_, _ = fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
 	if !slices.Contains(os.Args[1:], "-move") && !slices.Contains(os.Args[1:], "--move") {
-		for _, help := range []string{"-h", "-help", "--help", "help"} {
-			if slices.Contains(os.Args[1:], help) {
-				_, _ = fmt.Fprintln(os.Stderr, "snowkeyvet -move [-fix] [package] turns keys that the database counts into types.Snowflake. Without -move:")
-			}
-		}
 		singlechecker.Main(keycheck.Analyzer)
 	}
 	flags := flag.NewFlagSet("snowkeyvet -move", flag.ExitOnError)
@@ -76,21 +58,6 @@ func main() {
 		}
 		os.Exit(1)
 	}
-}
-
-// checkVersion returns an error if the go command of this folder is newer than the Go that built the
-// program, which cannot read the export data and the standard library of a newer one: it would print
-// a line for each package of it.
-func checkVersion(built string) error {
-	out, err := exec.CommandContext(context.Background(), "go", "env", "GOVERSION").Output()
-	if err != nil {
-		return nil //nolint:nilerr // what loads the packages says it better
-	}
-	here := strings.TrimSpace(string(out))
-	if version.Compare(version.Lang(here), version.Lang(built)) > 0 {
-		return fmt.Errorf("snowkeyvet: built with %s, and the Go here is %s: install it again with GOTOOLCHAIN=%s", built, here, here)
-	}
-	return nil
 }
 
 // moveAll prints the findings, or makes the edits and prints what they leave.

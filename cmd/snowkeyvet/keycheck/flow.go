@@ -3,104 +3,111 @@ package keycheck
 import (
 	"fmt"
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
+	"reflect"
 	"strings"
 
-	"golang.org/x/tools/go/analysis"
-	"golang.org/x/tools/go/ssa"
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/flow"
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/models"
 )
 
-const stringKind = constant.String
-
-func constantString(v constant.Value) string { return constant.StringVal(v) }
+// held returns what is assigned to a local variable, and nil for other expressions.
+func (c *checker) held(e ast.Expr) []flow.Value {
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	v, ok := c.TypesInfo.ObjectOf(id).(*types.Var)
+	if !ok || v.Kind() != types.LocalVar {
+		return nil
+	}
+	return c.models.Values[v.Pos()]
+}
 
 // conversion returns the operand of a conversion.
-func conversion(v any) ssa.Value {
-	switch v := v.(type) {
-	case *ssa.Convert:
-		return v.X
-	case *ssa.ChangeType:
-		return v.X
+func (c *checker) conversion(e ast.Expr) (operand ast.Expr, ok bool) {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok || !c.TypesInfo.Types[call.Fun].IsType() || len(call.Args) != 1 {
+		return nil, false
 	}
-	return nil
+	return call.Args[0], true
 }
 
-// origin returns what v was before conversions.
-func origin(v ssa.Value) ssa.Value {
-	for x := conversion(v); x != nil; x = conversion(v) {
-		v = x
+// origin returns what a value was before conversions, and before variables that hold nothing else.
+func (c *checker) origin(e ast.Expr) ast.Expr {
+	for range 32 { // a variable may hold itself
+		if x, ok := c.conversion(e); ok {
+			e = x
+			continue
+		}
+		all := c.held(e)
+		if len(all) != 1 || all[0].Part != flow.Whole || c.isKey(e) {
+			break
+		}
+		e = all[0].Expr
 	}
-	return v
+	return ast.Unparen(e)
 }
 
-// whole reports whether v is all of a key, and not a part or a difference.
-func whole(v ssa.Value) bool {
-	switch v := v.(type) {
-	case *ssa.BinOp, *ssa.Const:
+// whole reports whether a value is all of a key, and not a part or a difference.
+func (c *checker) whole(e ast.Expr, depth int) bool {
+	if _, part := ast.Unparen(e).(*ast.BinaryExpr); part || c.TypesInfo.Types[e].Value != nil {
 		return false
-	case *ssa.Phi:
-		for _, edge := range v.Edges {
-			if _, phi := edge.(*ssa.Phi); !phi && !whole(edge) {
-				return false
-			}
+	}
+	for _, v := range c.held(e) {
+		if v.Part == flow.Operand || v.Part == flow.Whole && depth < 8 && !c.whole(v.Expr, depth+1) {
+			return false
 		}
 	}
 	return true
 }
 
-// checkConversion reports conversions between keys and numbers that lose digits, and those whose
-// result reaches JSON.
-func (c *checker) checkConversion(instr ssa.Instruction) {
-	result, ok := instr.(ssa.Value)
+func (c *checker) isKey(e ast.Expr) bool { return keyType(c.TypesInfo.TypeOf(e)) }
+
+// checkConversion reports conversions between keys and numbers that lose digits.
+func (c *checker) checkConversion(call *ast.CallExpr) {
+	arg, ok := c.conversion(call)
 	if !ok {
 		return
 	}
-	if call, ok := instr.(*ssa.Call); ok {
-		if f := call.Call.StaticCallee(); f != nil && f.Name() == "Int64" && len(call.Call.Args) == 1 &&
-			keyType(call.Call.Args[0].Type()) && whole(call.Call.Args[0]) {
-			c.checkJSON(call.Call.Args[0].Type(), result)
+	if c.isKey(call) {
+		c.checkOrigin(call, arg)
+		return
+	}
+	to, ok := c.TypesInfo.TypeOf(call).Underlying().(*types.Basic)
+	if !ok || models.HasMethod(c.TypesInfo.TypeOf(call), marshal...) {
+		return
+	}
+	from, name := arg, c.name(c.TypesInfo.TypeOf(call))
+	if Small(to) { // the steps between may be wide
+		from = c.origin(arg)
+	}
+	if !c.isKey(from) {
+		if Small(to) && c.integerKey(from) {
+			c.report(Narrow, call, fmt.Sprintf("%s is too small for %s, the key of a model, which needs up to 63 bits; use int64", name, types.ExprString(arg)))
 		}
 		return
 	}
-	from := conversion(instr)
-	if from == nil {
+	if !c.whole(from, 0) {
 		return
 	}
-	if keyType(result.Type()) {
-		c.checkOrigin(result, from)
-		return
-	}
-	to, ok := result.Type().Underlying().(*types.Basic)
-	if ok && narrow(to) {
-		from = origin(from) // the steps between may be wide
-	}
-	if ok && !keyType(from.Type()) && narrow(to) && instr.Pos().IsValid() && c.integerKey(from) {
-		at := c.at(instr)
-		c.report(Narrow, at, fmt.Sprintf("%s is too small for %s, the key of a model, which needs up to 63 bits; use int64", c.name(result.Type()), c.operand(at, from)))
-		return
-	}
-	if !ok || !keyType(from.Type()) || !whole(from) || !instr.Pos().IsValid() || hasMethod(result.Type(), "MarshalJSON", "MarshalText") {
-		return
-	}
-	at, key := c.at(instr), c.name(from.Type())
+	is := fmt.Sprintf("%s is a %s of 63", types.ExprString(arg), c.name(c.TypesInfo.TypeOf(from)))
 	switch {
 	case to.Info()&types.IsFloat != 0:
-		c.report("float", at, fmt.Sprintf("%s holds 53 bits or fewer, and %s is a %s of 63; keep it as it is, or as text", to, c.operand(at, from), key))
+		c.report("float", call, to.String()+" holds 53 bits or fewer, and "+is+"; keep it as it is, or as text")
+	case c.seen[place{call.Pos(), "number"}]:
 	case to.Kind() == types.Int || to.Kind() == types.Uint:
-		if !c.checkJSON(from.Type(), result) {
-			c.report(Narrow, at, fmt.Sprintf("%s has 32 bits on some platforms, and %s is a %s of 63; use int64", to, c.operand(at, from), key))
-		}
-	case to.Info()&types.IsInteger != 0 && to.Kind() != types.Int64 && to.Kind() != types.Uint64 && to.Kind() != types.Uintptr:
-		c.report(Narrow, at, fmt.Sprintf("%s is too small for %s, a %s of 63 bits; use int64", to, c.operand(at, from), key))
-	default:
-		c.checkJSON(from.Type(), result)
+		c.report(Narrow, call, to.String()+" has 32 bits on some platforms, and "+is+"; use int64")
+	case Small(to):
+		c.report(Narrow, call, fmt.Sprintf("%s is too small for %s, a %s of 63 bits; use int64", name, types.ExprString(arg), c.name(c.TypesInfo.TypeOf(from))))
 	}
 }
 
-// narrow reports whether an integer type has less than 64 bits on every platform.
-func narrow(b *types.Basic) bool {
+// Small reports whether an integer type has less than 64 bits on every platform.
+func Small(b *types.Basic) bool {
 	switch b.Kind() {
 	case types.Int8, types.Int16, types.Int32, types.Uint8, types.Uint16, types.Uint32:
 		return true
@@ -108,154 +115,148 @@ func narrow(b *types.Basic) bool {
 	return false
 }
 
-// at returns the call or conversion of an instruction, or its position alone.
-func (c *checker) at(instr ssa.Instruction) analysis.Range {
-	if call, ok := c.calls[instr.Pos()]; ok {
-		return call
+// checkOrigin reports a key that was a float.
+func (c *checker) checkOrigin(key *ast.CallExpr, arg ast.Expr) {
+	from := c.TypesInfo.Types[arg]
+	if basic, ok := from.Type.Underlying().(*types.Basic); ok && basic.Info()&types.IsFloat != 0 && from.Value == nil {
+		c.report("float", key, "a "+c.name(c.TypesInfo.TypeOf(key))+" made of a "+basic.String()+
+			" has lost what is above 53 bits; decode into a key, or into json.Number")
 	}
-	return analysis.Range(span(instr.Pos()))
 }
 
-type span token.Pos
+var marshal = []string{"MarshalJSON", "MarshalText"}
 
-func (s span) Pos() token.Pos { return token.Pos(s) }
-func (s span) End() token.Pos { return token.Pos(s) }
-
-// operand returns the source of what a conversion converts.
-func (c *checker) operand(at analysis.Range, from ssa.Value) string {
-	if call, ok := at.(*ast.CallExpr); ok && len(call.Args) == 1 {
-		return types.ExprString(call.Args[0])
-	}
-	return from.Name()
-}
-
-// checkOrigin reports a key that was a float, or that strconv has read.
-func (c *checker) checkOrigin(key, from ssa.Value) {
-	if basic, ok := from.Type().Underlying().(*types.Basic); ok && basic.Info()&types.IsFloat != 0 {
-		if _, constant := from.(*ssa.Const); !constant {
-			c.report("float", c.at(key.(ssa.Instruction)), "a "+c.name(key.Type())+" made of a "+basic.String()+
-				" has lost what is above 53 bits; decode into a key, or into json.Number")
+// checkJSON reports the keys whose numbers reach JSON where a value goes.
+func (c *checker) checkJSON(to, from flow.Place) {
+	where := ""
+	switch to.Part {
+	case flow.Field:
+		where = jsonField(c.TypesInfo.TypeOf(to.Expr), to.Index)
+	case flow.Elem:
+		where = jsonMap(c.TypesInfo.TypeOf(to.Expr))
+	case flow.Param:
+		where = jsonCall(c.TypesInfo, to)
+	case flow.Whole:
+		switch e := ast.Unparen(to.Expr).(type) {
+		case *ast.IndexExpr:
+			where = jsonMap(c.TypesInfo.TypeOf(e.X))
+		case *ast.SelectorExpr:
+			if sel := c.TypesInfo.Selections[e]; sel != nil && sel.Kind() == types.FieldVal {
+				owner, index := sel.Recv(), sel.Index()
+				for _, i := range index[:len(index)-1] {
+					owner = structOf(owner).Field(i).Type()
+				}
+				where = jsonField(owner, index[len(index)-1])
+			}
 		}
-		return
 	}
-	extract, ok := origin(from).(*ssa.Extract)
-	if !ok || extract.Index != 0 {
-		return
-	}
-	call, ok := extract.Tuple.(*ssa.Call)
-	if !ok {
-		return
-	}
-	f := call.Call.StaticCallee()
-	if f == nil || f.Pkg == nil || f.Pkg.Pkg.Path() != "strconv" {
-		return
-	}
-	switch f.Name() {
-	case "Atoi", "ParseInt", "ParseUint":
-		c.report("atoi", c.at(call), "strconv."+f.Name()+" reads a "+c.name(key.Type())+
-			"; types.Parse refuses negative numbers, signs and leading zeros, and names the value in its error")
+	if where != "" && from.Part == flow.Whole {
+		c.numbers(from.Expr, where, map[ast.Expr]bool{})
 	}
 }
 
-// checkJSON reports a key of type key whose number reaches JSON.
-func (c *checker) checkJSON(key types.Type, number ssa.Value) bool {
-	where := jsonSink(number, map[ssa.Value]bool{})
-	if where != "" {
-		c.report("number", c.at(number.(ssa.Instruction)), "a "+c.name(key)+" reaches JSON as a number, "+where+
-			"; JavaScript rounds numbers above 2^53; use the key itself, which is a string there")
+// numbers reports the keys whose numbers a value holds that JSON gets.
+func (c *checker) numbers(e ast.Expr, where string, seen map[ast.Expr]bool) {
+	e = ast.Unparen(e)
+	t := c.TypesInfo.TypeOf(e)
+	if seen[e] || t == nil || keyType(t) || models.HasMethod(t, marshal...) || jsonMap(t) != "" {
+		return
 	}
-	return where != ""
+	seen[e] = true
+	switch e := e.(type) {
+	case *ast.Ident:
+		for _, v := range c.held(e) {
+			if v.Part == flow.Whole {
+				c.numbers(v.Expr, where, seen)
+			}
+		}
+	case *ast.UnaryExpr:
+		if e.Op == token.AND {
+			c.numbers(e.X, where, seen)
+		}
+	case *ast.CompositeLit:
+		flow.Literal(c.TypesInfo, e, func(to, from flow.Place) {
+			if s := structOf(t); to.Part == flow.Elem || s != nil && s.Tag(to.Index) == "" && s.Field(to.Index).Exported() {
+				c.numbers(from.Expr, where, seen)
+			}
+		})
+	case *ast.CallExpr:
+		key, converted := c.conversion(e)
+		if sel, ok := ast.Unparen(e.Fun).(*ast.SelectorExpr); ok && sel.Sel.Name == "Int64" {
+			key = sel.X
+		}
+		switch basic, _ := t.Underlying().(*types.Basic); {
+		case key != nil && c.isKey(key):
+			if basic != nil && basic.Info()&types.IsInteger != 0 && !Small(basic) && c.whole(key, 0) {
+				c.report("number", e, "a "+c.name(c.TypesInfo.TypeOf(key))+" reaches JSON as a number, "+where+
+					"; JavaScript rounds numbers above 2^53; use the key itself, which is a string there")
+			}
+		case converted:
+			c.numbers(key, where, seen)
+		case c.TypesInfo.Types[e.Fun].IsBuiltin() && types.ExprString(e.Fun) == "append":
+			for _, arg := range e.Args {
+				c.numbers(arg, where, seen)
+			}
+		}
+	}
 }
 
-// jsonSink says where in the function v becomes part of a JSON text, or returns "".
-func jsonSink(v ssa.Value, seen map[ssa.Value]bool) string {
-	if seen[v] || v.Referrers() == nil {
+// structOf returns the struct that t is or points to, or nil.
+func structOf(t types.Type) *types.Struct {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	s, _ := t.Underlying().(*types.Struct)
+	return s
+}
+
+// jsonField says which field is part of JSON, if a number is one there too.
+func jsonField(owner types.Type, index int) string {
+	s := structOf(owner)
+	if s == nil || models.HasMethod(owner, marshal...) || models.HasMethod(s.Field(index).Type(), marshal...) {
 		return ""
 	}
-	seen[v] = true
-	for _, r := range *v.Referrers() {
-		if where := jsonUse(r, v, seen); where != "" {
-			return where
-		}
+	tag := reflect.StructTag(s.Tag(index))
+	name, found := tag.Lookup("json")
+	name, options, _ := strings.Cut(name, ",")
+	if _, proto := tag.Lookup("protobuf"); !found || proto || name == "-" || strings.Contains(options, "string") { // protojson writes strings
+		return ""
+	}
+	field := s.Field(index).Name()
+	if name == "" {
+		name = field
+	}
+	if of := models.StructOf(owner); of != nil {
+		field = of.Name() + "." + field
+	}
+	return fmt.Sprintf("in field %s (%q)", field, name)
+}
+
+// jsonMap says which type of a framework for the body of a reply t is.
+func jsonMap(t types.Type) string {
+	named, ok := types.Unalias(t).(*types.Named)
+	if !ok || named.Obj().Pkg() == nil {
+		return ""
+	}
+	switch name := named.Obj().Pkg().Name() + "." + named.Obj().Name(); name {
+	case "gin.H", "echo.Map", "fiber.Map":
+		return "in " + name
 	}
 	return ""
 }
 
-func jsonUse(r ssa.Instruction, v ssa.Value, seen map[ssa.Value]bool) string {
-	switch r := r.(type) {
-	case *ssa.Convert, *ssa.ChangeType:
-		if to := r.(ssa.Value).Type(); !keyType(to) && !hasMethod(to, "MarshalJSON", "MarshalText") {
-			return jsonSink(r.(ssa.Value), seen)
-		}
-	case *ssa.Phi, *ssa.MakeInterface, *ssa.ChangeInterface, *ssa.Slice:
-		return jsonSink(r.(ssa.Value), seen)
-	case *ssa.UnOp:
-		if r.Op == token.MUL && r.X == v { // what a local variable holds
-			if _, local := v.(*ssa.Alloc); local {
-				return jsonSink(r, seen)
-			}
-		}
-	case *ssa.MapUpdate:
-		if r.Value == v {
-			if named, ok := types.Unalias(r.Map.Type()).(*types.Named); ok && jsonMaps[named.Obj().Name()] && named.Obj().Pkg() != nil &&
-				strings.Contains("/gin/echo/v4/v5/fiber/", "/"+named.Obj().Pkg().Name()+"/") {
-				return "in " + named.Obj().Pkg().Name() + "." + named.Obj().Name()
-			}
-			return jsonSink(r.Map, seen)
-		}
-	case *ssa.Store:
-		if r.Val == v {
-			return jsonStore(r.Addr, seen)
-		}
-	case *ssa.Call:
-		if types.IsInterface(v.Type()) {
-			return jsonCall(r)
-		}
+// jsonCall names the function if it writes JSON of any value that it gets.
+func jsonCall(info *types.Info, to flow.Place) string {
+	t := to.Object.Type()
+	if list, ok := t.(*types.Slice); ok {
+		t = list.Elem()
 	}
-	return ""
-}
-
-var jsonMaps = map[string]bool{"H": true, "Map": true}
-
-// jsonStore follows a number into a variable, an element or a field.
-func jsonStore(addr ssa.Value, seen map[ssa.Value]bool) string {
-	switch addr := addr.(type) {
-	case *ssa.Alloc:
-		return jsonSink(addr, seen)
-	case *ssa.IndexAddr:
-		return jsonSink(addr.X, seen)
-	case *ssa.FieldAddr:
-		t := addr.X.Type().Underlying().(*types.Pointer).Elem()
-		s := t.Underlying().(*types.Struct)
-		field := s.Field(addr.Field)
-		if hasMethod(t, "MarshalJSON", "MarshalText") || hasMethod(field.Type(), "MarshalJSON", "MarshalText") {
-			return ""
-		}
-		if name, ok := jsonName(s, addr.Field); ok {
-			if named, ok := types.Unalias(t).(*types.Named); ok {
-				return fmt.Sprintf("in field %s.%s (%q)", named.Obj().Name(), field.Name(), name)
-			}
-			return fmt.Sprintf("in field %s (%q)", field.Name(), name)
-		}
-		if s.Tag(addr.Field) == "" && field.Exported() {
-			return jsonSink(addr.X, seen)
-		}
+	f, ok := typeutil.Callee(info, to.Expr.(*ast.CallExpr)).(*types.Func)
+	if !ok || !types.IsInterface(t) {
+		return ""
 	}
-	return ""
-}
-
-// jsonCall names the function if it writes JSON.
-func jsonCall(call *ssa.Call) string {
-	name, path := "", ""
-	if call.Call.IsInvoke() {
-		name = call.Call.Method.Name()
-	} else if f := call.Call.StaticCallee(); f != nil {
-		name = f.Name()
-		if f.Pkg != nil {
-			path = f.Pkg.Pkg.Path()
-		}
-	}
-	writer := strings.HasPrefix(path, "encoding/json") && (strings.HasPrefix(name, "Marshal") || name == "Encode")
+	name := f.Name()
+	writer := f.Pkg() != nil && strings.HasPrefix(f.Pkg().Path(), "encoding/json") && (strings.HasPrefix(name, "Marshal") || name == "Encode")
 	if strings.HasSuffix(name, "JSON") && !strings.HasPrefix(name, "Unmarshal") || writer {
 		return "in the argument of " + name
 	}

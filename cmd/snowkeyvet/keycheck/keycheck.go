@@ -13,9 +13,6 @@
 //     argument of json.Marshal and of functions named ...JSON; it is formatted by "id": %d; or a
 //     type is defined on a key type, which loses the methods that write a string.
 //   - float: a key is converted to or from a float, which holds 53 bits.
-//   - query: a key is compared with the elements of a JSON column, which holds strings: it finds no
-//     row, and no error says so.
-//   - atoi: a key is read by package strconv, which accepts what types.Parse refuses.
 //   - autoincrement: a key field has the tag autoIncrement, with which every create of
 //     gormplugin is a ModelError.
 //   - err: a key is used although the error beside it is not nil, not looked at yet, or dropped.
@@ -33,14 +30,11 @@
 package keycheck
 
 import (
-	"cmp"
-	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
-	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -49,6 +43,7 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/flow"
 	"github.com/snowkey/snowkey/cmd/snowkeyvet/models"
 )
 
@@ -61,7 +56,7 @@ const Narrow = "narrow"
 // Analyzer has all the rules of this package. It is safe for concurrent use.
 var Analyzer = &analysis.Analyzer{
 	Name:     "snowkey",
-	Doc:      "find snowkey keys that lose digits or are used beside an error",
+	Doc:      "find snowkey keys that lose digits or are used beside an error\n\nsnowkeyvet -move [-fix] [package] turns keys that the database counts into types.Snowflake.",
 	Requires: []*analysis.Analyzer{inspect.Analyzer, buildssa.Analyzer},
 	Run:      run,
 }
@@ -69,33 +64,29 @@ var Analyzer = &analysis.Analyzer{
 // A checker checks one package.
 type checker struct {
 	*analysis.Pass
-	calls  map[token.Pos]*ast.CallExpr // by Lparen, the position of their SSA instructions
-	seen   map[token.Pos]bool          // where something was reported
+	*Findings
 	models *models.Set
 	keys   map[token.Pos]bool // fields of models that hold integers that are keys
-
-	found     []analysis.Diagnostic
-	generated map[*token.File][]analysis.Diagnostic // of each generated file
 }
 
 func run(pass *analysis.Pass) (any, error) {
 	if pass.Pkg.Path() == TypesPath {
 		return nil, nil
 	}
-	c := &checker{Pass: pass, calls: map[token.Pos]*ast.CallExpr{}, seen: map[token.Pos]bool{}, generated: map[*token.File][]analysis.Diagnostic{}}
-	for _, f := range pass.Files {
-		if models.Generated(f) {
-			c.generated[pass.Fset.File(f.FileStart)] = nil
-		}
+	c := &checker{Pass: pass, Findings: NewFindings(pass.Fset, pass.Files...), keys: map[token.Pos]bool{}}
+	c.models = models.Find(models.Package{Info: c.TypesInfo, Files: c.Files})
+	for i := 0; i < len(c.models.All); i++ { // grows
+		c.keysOf(c.models.All[i])
 	}
-	c.findModels()
+	for _, f := range c.Files {
+		flow.Each(c.TypesInfo, f, c.checkJSON)
+	}
 	nodes := []ast.Node{(*ast.CallExpr)(nil), (*ast.StructType)(nil), (*ast.TypeSpec)(nil)}
 	pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Preorder(nodes, func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			c.calls[n.Lparen] = n
+			c.checkConversion(n)
 			c.checkFormat(n)
-			c.checkQuery(n)
 		case *ast.StructType:
 			c.checkTags(n)
 		case *ast.TypeSpec:
@@ -105,112 +96,55 @@ func run(pass *analysis.Pass) (any, error) {
 	for _, f := range pass.ResultOf[buildssa.Analyzer].(*buildssa.SSA).SrcFuncs {
 		for _, block := range f.Blocks {
 			for _, instr := range block.Instrs {
-				c.checkConversion(instr)
 				if call, ok := instr.(*ssa.Call); ok {
 					c.checkError(call)
 				}
 			}
 		}
 	}
-	c.reportAll()
+	for _, d := range c.All() {
+		c.Report(d)
+	}
 	return nil, nil
 }
 
-// findModels finds the integers that are keys of models of the package.
-func (c *checker) findModels() {
-	c.models, c.keys = models.Find(models.Package{Info: c.TypesInfo, Files: c.Files}), map[token.Pos]bool{}
-	for i := 0; i < len(c.models.All); i++ { // grows
-		c.keysOf(c.models.All[i])
-	}
-}
-
+// keysOf notes the integers that are keys of a model, or refer to one.
 func (c *checker) keysOf(m *models.Model) {
-	if m.Key != nil && integer(m.Key.Field.Type()) {
+	counts := func(m *models.Model) bool {
+		if m.Key == nil {
+			return false
+		}
+		t := m.Key.Field.Type()
+		if p, ok := t.Underlying().(*types.Pointer); ok {
+			t = p.Elem()
+		}
+		b, ok := t.Underlying().(*types.Basic)
+		return ok && b.Info()&types.IsInteger != 0
+	}
+	if counts(m) {
 		c.keys[m.Key.Field.Pos()] = true
 	}
-	counts := func(m *models.Model) bool { return m.Key != nil && integer(m.Key.Field.Type()) }
 	c.models.References(m, counts, func(column *models.Column) { c.keys[column.Field.Pos()] = true })
 }
 
-// integerKey reports whether v is read from a field that holds the key of a model as an integer.
-func (c *checker) integerKey(v ssa.Value) bool {
-	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL {
-		v = load.X
+// integerKey reports whether a value is read from a field that holds the key of a model as an integer.
+func (c *checker) integerKey(e ast.Expr) bool {
+	if star, ok := ast.Unparen(e).(*ast.StarExpr); ok {
+		e = star.X
 	}
-	if load, ok := v.(*ssa.UnOp); ok && load.Op == token.MUL { // of a pointer to a key
-		v = load.X
-	}
-	var owner types.Type
-	var field int
-	switch v := v.(type) {
-	case *ssa.FieldAddr:
-		owner, field = v.X.Type().Underlying().(*types.Pointer).Elem(), v.Field
-	case *ssa.Field:
-		owner, field = v.X.Type(), v.Field
-	default:
+	sel, _ := ast.Unparen(e).(*ast.SelectorExpr)
+	s := c.TypesInfo.Selections[sel]
+	if s == nil {
 		return false
 	}
-	f := owner.Underlying().(*types.Struct).Field(field).Origin()
-	if known := len(c.models.All); !c.keys[f.Pos()] {
-		if m := c.models.Of(owner); m != nil && len(c.models.All) > known { // of another package
-			c.keysOf(m)
-		}
+	if m := c.models.Of(s.Recv()); m != nil { // of another package
+		c.keysOf(m)
 	}
-	return c.keys[f.Pos()]
-}
-
-func integer(t types.Type) bool {
-	if p, ok := t.Underlying().(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	b, ok := t.Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsInteger != 0
+	return c.keys[s.Obj().Pos()]
 }
 
 func (c *checker) report(category string, at analysis.Range, message string, fixes ...analysis.SuggestedFix) {
-	if c.seen[at.Pos()] {
-		return
-	}
-	c.seen[at.Pos()] = true
-	d := analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: category, Message: message, SuggestedFixes: fixes}
-	file := c.Fset.File(at.Pos())
-	if _, generated := c.generated[file]; generated {
-		c.generated[file] = append(c.generated[file], d)
-		return
-	}
-	c.found = append(c.found, d)
-}
-
-// reportAll reports what was found, and each generated file once.
-func (c *checker) reportAll() {
-	for _, places := range c.generated {
-		if len(places) > 0 {
-			Sort(c.Fset, places)
-			first := places[0]
-			first.SuggestedFixes = nil
-			first.Message += fmt.Sprintf(" (the first of %d places in a generated file: mend what it is generated from)", len(places))
-			c.found = append(c.found, first)
-		}
-	}
-	Sort(c.Fset, c.found)
-	for _, d := range c.found {
-		c.Report(d)
-	}
-}
-
-// Sort puts the places that cut keys first, because each is a wrong result everywhere, and all
-// others in the order of the source.
-func Sort(fset *token.FileSet, all []analysis.Diagnostic) {
-	slices.SortFunc(all, func(a, b analysis.Diagnostic) int {
-		if cut := a.Category == Narrow; cut != (b.Category == Narrow) {
-			if cut {
-				return -1
-			}
-			return 1
-		}
-		x, y := fset.Position(a.Pos), fset.Position(b.Pos)
-		return cmp.Or(strings.Compare(x.Filename, y.Filename), x.Offset-y.Offset, strings.Compare(a.Message, b.Message))
-	})
+	c.Add(analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Category: category, Message: message, SuggestedFixes: fixes})
 }
 
 // keyType reports whether t is types.Snowflake or types.ID[T].
@@ -239,21 +173,10 @@ func (c *checker) checkDefinition(spec *ast.TypeSpec) {
 		return
 	}
 	defined := c.TypesInfo.Defs[spec.Name].Type()
-	if !hasMethod(defined, "MarshalJSON", "MarshalText", "AppendText") {
+	if !models.HasMethod(defined, "MarshalJSON", "MarshalText", "AppendText") {
 		c.report("number", spec.Name, "type "+spec.Name.Name+" does not have the methods of "+c.name(key)+
 			", so JSON gets a number; declare it as an alias, or use types.ID")
 	}
-}
-
-func hasMethod(t types.Type, names ...string) bool {
-	for _, name := range names {
-		if m, _, _ := types.LookupFieldOrMethod(t, true, nil, name); m != nil {
-			if _, ok := m.(*types.Func); ok {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // checkTags reports key fields that the database should count.
@@ -298,10 +221,10 @@ var (
 func (c *checker) checkFormat(call *ast.CallExpr) {
 	for i, arg := range call.Args {
 		value := c.TypesInfo.Types[arg].Value
-		if value == nil || value.Kind() != stringKind {
+		if value == nil || value.Kind() != constant.String {
 			continue
 		}
-		format := strings.ReplaceAll(constantString(value), "%%", "  ")
+		format := strings.ReplaceAll(constant.StringVal(value), "%%", "  ")
 		if strings.ContainsAny(format, "*") || strings.Contains(format, "%[") {
 			continue
 		}
@@ -313,37 +236,4 @@ func (c *checker) checkFormat(call *ast.CallExpr) {
 			}
 		}
 	}
-}
-
-// compares are the methods of package datatypes that compare a value with a JSON column.
-var compares = map[string]bool{"Contains": true, "Equals": true, "Likes": true}
-
-// checkQuery reports a key that package datatypes compares with what a JSON column holds.
-func (c *checker) checkQuery(call *ast.CallExpr) {
-	sel, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || !compares[sel.Sel.Name] || len(call.Args) == 0 {
-		return
-	}
-	f, ok := c.TypesInfo.Uses[sel.Sel].(*types.Func)
-	if key := c.TypesInfo.TypeOf(call.Args[0]); !ok || f.Pkg() == nil || f.Pkg().Path() != "gorm.io/datatypes" || key == nil || !keyType(key) {
-		return
-	}
-	arg := call.Args[0]
-	text := types.ExprString(arg) + ".String()"
-	c.report("query", arg, sel.Sel.Name+" compares a number, and a JSON column holds a "+c.name(c.TypesInfo.TypeOf(arg))+
-		" as a string: it finds no row on SQLite and MariaDB; use "+text, edit("Compare the text", arg, text))
-}
-
-// jsonName returns the name of a field with a json tag if a number there is one in JSON too.
-func jsonName(s *types.Struct, i int) (name string, ok bool) {
-	tag := reflect.StructTag(s.Tag(i))
-	name, found := tag.Lookup("json")
-	if _, proto := tag.Lookup("protobuf"); !found || proto { // protojson writes strings
-		return "", false
-	}
-	name, options, _ := strings.Cut(name, ",")
-	if name == "" {
-		name = s.Field(i).Name()
-	}
-	return name, name != "-" && !strings.Contains(options, "string")
 }

@@ -1,7 +1,7 @@
 // Package models finds the models of a program and their keys, by the conventions of GORM and by
 // the tags db of sqlx. It looks at types, so that it also reads models of packages without source.
 //
-// A struct is a model if a field has a tag gorm, or the tag db:"id"; if it has a method TableName;
+// A struct is a model if a column has a tag gorm, or the tag db:"id"; if it has a method TableName;
 // if a model is embedded in it; if a call hands it to GORM, such as AutoMigrate, Create or Find,
 // also as an any of a variable, a list, a parameter or a result; or if an association of a model leads to it. A key needs no tag.
 package models
@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/flow"
 )
 
 // A Package is the source in which Find looks for calls and types.
@@ -26,7 +28,10 @@ type Package struct {
 type Set struct {
 	All     []*Model           // in the order in which they were found
 	Unknown map[token.Pos]bool // where GORM gets a model that the source does not show
-	byPos   map[token.Pos]*Model
+	Values  flow.Values        // what variables may hold
+
+	byPos    map[token.Pos]*Model
+	followed map[token.Pos]bool // variables whose values were shown
 }
 
 // A Model is a struct with a table.
@@ -34,7 +39,6 @@ type Model struct {
 	Name    *types.TypeName
 	Columns []Column // those of embedded structs among them
 	Key     *Column  // the key that the database counts if it is an integer, or nil
-	SQLX    bool     // the key has a tag db
 }
 
 // A Column is a field that is stored, or an association.
@@ -46,9 +50,6 @@ type Column struct {
 	gorm   map[string]string
 }
 
-// Setting returns a setting of the tag gorm, such as "foreignKey", in any case.
-func (c *Column) Setting(name string) string { return c.gorm[strings.ToUpper(name)] }
-
 func (c *Column) has(name string) bool {
 	value, ok := c.gorm[name]
 	return ok && !strings.EqualFold(value, "false")
@@ -57,22 +58,23 @@ func (c *Column) has(name string) bool {
 // Find finds the models in the source of packages. Types of one declaration that were checked
 // more than once, as those of a package and of its test are, count as one.
 func Find(pkgs ...Package) *Set {
-	s := &Set{Unknown: map[token.Pos]bool{}, byPos: map[token.Pos]*Model{}}
-	all := flows{}
+	s := &Set{Unknown: map[token.Pos]bool{}, Values: flow.Values{}, byPos: map[token.Pos]*Model{}, followed: map[token.Pos]bool{}}
 	for _, p := range pkgs {
-		all.read(p)
+		for _, f := range p.Files {
+			s.Values.Read(p.Info, f)
+		}
 	}
 	for _, p := range pkgs {
 		for _, f := range p.Files {
 			ast.Inspect(f, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.TypeSpec:
-					if name, ok := p.Info.Defs[n.Name].(*types.TypeName); ok && evident(name, 0) {
+					if name, ok := p.Info.Defs[n.Name].(*types.TypeName); ok && evident(name) {
 						s.add(name)
 					}
 				case *ast.CallExpr:
 					for _, e := range shown(p.Info, n) {
-						s.show(all, value{p.Info, e})
+						s.show(flow.Value{Place: flow.Place{Expr: e}, Info: p.Info})
 					}
 				}
 				return true
@@ -81,7 +83,9 @@ func Find(pkgs ...Package) *Set {
 	}
 	for i := 0; i < len(s.All); i++ { // grows
 		for _, c := range s.All[i].Columns {
-			if name := StructOf(c.Field.Type()); name != nil && association(&c, name) {
+			// An association leads to rows of another model.
+			name := StructOf(c.Field.Type())
+			if name != nil && !c.has("SERIALIZER") && !c.has("TYPE") && !isValue(name) && key(columns(name.Type())) != nil {
 				s.add(name)
 			}
 		}
@@ -96,20 +100,10 @@ func (s *Set) Of(t types.Type) *Model {
 	if name == nil {
 		return nil
 	}
-	if m := s.byPos[name.Pos()]; m != nil || !evident(name, 0) {
+	if m := s.byPos[name.Pos()]; m != nil || !evident(name) {
 		return m
 	}
 	return s.add(name)
-}
-
-// Named returns the models whose type has the name, or a name that ends with it as a word.
-func (s *Set) Named(word string) (found []*Model) {
-	for _, m := range s.All {
-		if name := m.Name.Name(); name == word || len(word) >= 4 && strings.HasSuffix(name, word) {
-			found = append(found, m)
-		}
-	}
-	return found
 }
 
 func (s *Set) add(name *types.TypeName) *Model {
@@ -118,9 +112,6 @@ func (s *Set) add(name *types.TypeName) *Model {
 	}
 	m := &Model{Name: name, Columns: columns(name.Type())}
 	m.Key = key(m.Columns)
-	if m.Key != nil {
-		_, m.SQLX = m.Key.Tag.Lookup("db")
-	}
 	s.byPos[name.Pos()] = m
 	s.All = append(s.All, m)
 	return m
@@ -161,29 +152,15 @@ func CName(text string) string { return strings.ReplaceAll(text, "_Ctype_", "C."
 // maxDepth bounds how deep structs are embedded, because one may embed a pointer to itself.
 const maxDepth = 8
 
-// evident reports whether a type, embedded in depth others, says by itself that it is a model.
-func evident(name *types.TypeName, depth int) bool {
-	s, ok := name.Type().Underlying().(*types.Struct)
-	if !ok || name.IsAlias() || depth > maxDepth {
+// evident reports whether a type says by itself that it is a model.
+func evident(name *types.TypeName) bool {
+	if _, ok := name.Type().Underlying().(*types.Struct); !ok || name.IsAlias() {
 		return false
 	}
-	if m, _, _ := types.LookupFieldOrMethod(name.Type(), true, name.Pkg(), "TableName"); m != nil {
-		if _, method := m.(*types.Func); method {
-			return true
-		}
-	}
-	for i := range s.NumFields() {
-		tag := reflect.StructTag(s.Tag(i))
-		if _, ok := tag.Lookup("gorm"); ok || tag.Get("db") == "id" {
-			return true
-		}
-		if f := s.Field(i); f.Embedded() {
-			if base := StructOf(f.Type()); base != nil && evident(base, depth+1) {
-				return true
-			}
-		}
-	}
-	return false
+	return HasMethod(name.Type(), "TableName") || slices.ContainsFunc(flatten(name.Type(), "", 0), func(c Column) bool {
+		_, tagged := c.Tag.Lookup("gorm")
+		return tagged || c.Tag.Get("db") == "id"
+	})
 }
 
 // columns returns the fields of a struct as GORM flattens them, where one that is embedded less deep hides
@@ -217,7 +194,7 @@ func flatten(t types.Type, prefix string, depth int) (all []Column) {
 			c.Column = db
 		}
 		if c.Column == "" {
-			c.Column = ColumnName(c.Field.Name())
+			c.Column = strings.ToLower(capital.ReplaceAllString(c.Field.Name(), "${1}_$2"))
 		}
 		c.Column = prefix + c.Column
 		all = append(all, c)
@@ -235,25 +212,16 @@ func isSlice(t types.Type) bool {
 
 // isValue reports whether a struct is stored in one column, as time.Time and sql.NullInt64 are.
 func isValue(name *types.TypeName) bool {
-	if name.Pkg() != nil && name.Pkg().Path() == "time" {
-		return true
-	}
-	for _, method := range []string{"Value", "Scan", "GormDataType"} {
-		if m, _, _ := types.LookupFieldOrMethod(name.Type(), true, name.Pkg(), method); m != nil {
-			if _, ok := m.(*types.Func); ok {
-				return true
-			}
-		}
-	}
-	return false
+	return name.Pkg() != nil && name.Pkg().Path() == "time" || HasMethod(name.Type(), "Value", "Scan", "GormDataType")
 }
 
-// association reports whether a column leads to rows of another model.
-func association(c *Column, to *types.TypeName) bool {
-	if c.has("SERIALIZER") || c.has("TYPE") || isValue(to) {
-		return false
-	}
-	return key(columns(to.Type())) != nil
+// HasMethod reports whether a type, or a pointer to it, has a method of one of the names.
+func HasMethod(t types.Type, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		m, _, _ := types.LookupFieldOrMethod(t, true, nil, name)
+		_, ok := m.(*types.Func)
+		return ok
+	})
 }
 
 // Settings returns the settings of a tag gorm by their names in capitals.
@@ -288,12 +256,9 @@ func key(all []Column) *Column {
 	case len(primary) == 1:
 		id = primary[0]
 	default:
-		id = nil
-		for _, c := range primary {
-			if c.has("AUTOINCREMENT") {
-				id = c
-				break
-			}
+		primary = slices.DeleteFunc(primary, func(c *Column) bool { return !c.has("AUTOINCREMENT") })
+		if id = nil; len(primary) > 0 {
+			id = primary[0]
 		}
 	}
 	if id == nil || strings.EqualFold(id.gorm["AUTOINCREMENT"], "false") {
@@ -303,11 +268,6 @@ func key(all []Column) *Column {
 }
 
 var capital = regexp.MustCompile(`([a-z0-9])([A-Z])`)
-
-// ColumnName returns the name that GORM gives the column of a field.
-func ColumnName(field string) string {
-	return strings.ToLower(capital.ReplaceAllString(field, "${1}_$2"))
-}
 
 var reference = regexp.MustCompile(`^(\w+)I[Dd]$`)
 
@@ -322,14 +282,26 @@ func (s *Set) References(m *Model, counts func(*Model) bool, found func(*Column)
 			}
 		}
 	}
+	named := func(word string) bool { // a model that counts has the name, or one that ends with the word
+		return slices.ContainsFunc(s.All, func(m *Model) bool {
+			name := m.Name.Name()
+			return (name == word || len(word) >= 4 && strings.HasSuffix(name, word)) && counts(m)
+		})
+	}
+	leads := func(name string) bool { // m has an association of that name to a model that counts
+		return slices.ContainsFunc(m.Columns, func(c Column) bool {
+			other := s.Of(c.Field.Type())
+			return c.Field.Name() == name && other != nil && counts(other)
+		})
+	}
 	for i := range m.Columns {
 		c := &m.Columns[i]
 		other := s.Of(c.Field.Type())
 		if match := reference.FindStringSubmatch(c.Field.Name()); match != nil &&
-			(slices.ContainsFunc(s.Named(match[1]), counts) || match[1] == "Parent" && counts(m) || s.leads(m, match[1], counts)) {
+			(named(match[1]) || match[1] == "Parent" && counts(m) || leads(match[1])) {
 			found(c)
 		}
-		if keys := c.Setting("foreignKey"); keys != "" && c.Setting("references") == "" {
+		if keys := c.gorm["FOREIGNKEY"]; keys != "" && c.gorm["REFERENCES"] == "" {
 			for name := range strings.SplitSeq(keys, ",") {
 				mark(m, strings.TrimSpace(name))
 				if other != nil && counts(other) {
@@ -337,17 +309,9 @@ func (s *Set) References(m *Model, counts func(*Model) bool, found func(*Column)
 				}
 			}
 		}
-		if name := c.Setting("polymorphic"); name != "" && other != nil && counts(m) {
+		if name := c.gorm["POLYMORPHIC"]; name != "" && other != nil && counts(m) {
 			mark(other, name+"ID")
 			mark(other, name+"Id")
 		}
 	}
-}
-
-// leads reports whether m has an association of that name to a model that counts.
-func (s *Set) leads(m *Model, name string, counts func(*Model) bool) bool {
-	return slices.ContainsFunc(m.Columns, func(c Column) bool {
-		other := s.Of(c.Field.Type())
-		return c.Field.Name() == name && other != nil && counts(other)
-	})
 }

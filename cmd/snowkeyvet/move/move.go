@@ -7,8 +7,9 @@
 // Integers of other modules end the way, with a conversion. A conversion between integers of the
 // program ends it too, unless all names on the other side are those of keys.
 //
-// Struct fields of a generic type's type argument are not followed. What the edits leave there
-// does not compile, which is how one finds it.
+// Of a type that has several integers, one is followed, and the keys of its maps as another. Struct
+// fields of a generic type's type argument are not followed. What the edits leave there does not
+// compile, which is how one finds it.
 package move
 
 import (
@@ -24,6 +25,7 @@ import (
 
 	"golang.org/x/tools/go/packages"
 
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/flow"
 	"github.com/snowkey/snowkey/cmd/snowkeyvet/models"
 )
 
@@ -33,64 +35,35 @@ type Program struct {
 
 	packages []*packages.Package
 	roots    map[string]bool // paths of the packages of the program
-	files    map[string]*file
+	files    map[string]file
 	decls    map[token.Pos]decl   // where an object has its type written
 	owners   map[token.Pos]string // the struct of a field
-	slots    map[token.Pos]*slot  // integers with a type in the source
-	vars     map[token.Pos]*shape // variables whose type is inferred
+	slots    map[token.Pos]*slot  // integers with a type in the source, and what strconv reads
+	shapes   map[token.Pos]shape  // of variables, fields and functions
 	models   *models.Set
 	columns  map[string]bool // of keys
-	bounds   []bound
-	at       token.Pos // of the value that flows
-	defaults map[token.Pos]constantVar
-	convs    map[token.Pos]*conv
-	parses   map[token.Pos]*parse
+	convs    map[token.Pos]conv
 	formats  map[token.Pos]*ast.CallExpr // calls of strconv that write an integer, by their argument
-	gormID   *slot
-	opens    map[token.Pos]bool
-	counters map[token.Pos]bool // calls of LastInsertId
-	asserted map[token.Pos]*slot
+	later    []func(*edits)              // what there is to say when all keys are known
 }
 
 type file struct {
 	*ast.File
-	pkg       *packages.Package
-	generated bool
+	pkg *packages.Package
 }
 
 // A decl is where an object or a type is declared.
 type decl struct {
 	expr ast.Expr
-	pkg  *packages.Package
+	info *types.Info
 	spec *ast.TypeSpec // of a defined type
 }
 
-// A bound is a place where an integer of the program meets one of another module.
-type bound struct {
-	dst, src         *slot
-	dstExpr, srcExpr ast.Expr
-	at               token.Pos // of the value that they are part of
-}
-
-// A constantVar is a constant that gives a variable its type, or is compared with one as any.
-type constantVar struct {
-	value ast.Expr
-	shape *shape
-}
-
-// A conv is a conversion between integers.
+// A conv is a conversion to a basic type.
 type conv struct {
-	call *ast.CallExpr
-	to   *slot // nil for other types
-	from *slot
-	kind types.BasicKind
-	pkg  *packages.Package
-}
-
-// A parse is a call of strconv that reads an integer.
-type parse struct {
-	call *ast.CallExpr
-	slot *slot
+	call     *ast.CallExpr
+	to, from *slot // nil for other types
+	info     *types.Info
 }
 
 // ErrNoModels is returned for a program in which no struct is a model.
@@ -98,22 +71,21 @@ var ErrNoModels = errors.New("move: no struct of these packages is a model: none
 
 // Load loads the packages of a program with their tests and finds its keys.
 func Load(dir string, patterns ...string) (*Program, error) {
-	config := &packages.Config{
+	pkgs, err := packages.Load(&packages.Config{
 		Dir: dir, Tests: true, Mode: packages.LoadSyntax | packages.NeedModule,
 		// With it, cgo's copy of a file may come from the build cache and name another checkout,
 		// which Fix would edit.
 		BuildFlags: []string{"-trimpath=false"},
-	}
-	pkgs, err := packages.Load(config, patterns...)
+	}, patterns...)
 	if err != nil {
 		return nil, fmt.Errorf("move: %w", err)
 	}
 	p := &Program{
-		roots: map[string]bool{}, files: map[string]*file{}, decls: map[token.Pos]decl{}, owners: map[token.Pos]string{},
-		slots: map[token.Pos]*slot{}, vars: map[token.Pos]*shape{}, columns: map[string]bool{}, defaults: map[token.Pos]constantVar{},
-		convs: map[token.Pos]*conv{}, parses: map[token.Pos]*parse{}, formats: map[token.Pos]*ast.CallExpr{},
-		gormID: &slot{names: []string{"ID"}}, opens: map[token.Pos]bool{}, counters: map[token.Pos]bool{}, asserted: map[token.Pos]*slot{},
+		roots: map[string]bool{}, files: map[string]file{}, decls: map[token.Pos]decl{}, owners: map[token.Pos]string{},
+		slots: map[token.Pos]*slot{}, shapes: map[token.Pos]shape{}, columns: map[string]bool{},
+		convs: map[token.Pos]conv{}, formats: map[token.Pos]*ast.CallExpr{},
 	}
+	var sources []models.Package
 	for _, pkg := range pkgs {
 		if len(pkg.Errors) > 0 {
 			return nil, fmt.Errorf("move: %s does not compile: %w", pkg.PkgPath, pkg.Errors[0])
@@ -127,20 +99,28 @@ func Load(dir string, patterns ...string) (*Program, error) {
 		})
 		p.packages = append(p.packages, pkg)
 		p.roots[pkg.Types.Path()] = true
-	}
-	for _, pkg := range p.packages {
+		sources = append(sources, models.Package{Info: pkg.TypesInfo, Files: pkg.Syntax})
 		for _, f := range pkg.Syntax {
 			p.declare(pkg, f)
 		}
 	}
-	p.seed()
+	p.models = models.Find(sources...)
 	if len(p.models.All) == 0 {
 		return nil, ErrNoModels
 	}
+	for _, m := range p.models.All {
+		if m.Key != nil {
+			p.mark(m.Key)
+		}
+	}
+	for _, m := range p.models.All {
+		p.models.References(m, p.counted, p.mark)
+	}
 	for _, pkg := range p.packages {
-		w := &walker{Program: p, pkg: pkg, info: pkg.TypesInfo, shapes: map[ast.Expr]*shape{}}
+		w := &walker{Program: p, info: pkg.TypesInfo, known: map[ast.Expr]shape{}}
 		for _, f := range pkg.Syntax {
-			w.walk(f, nil)
+			flow.Each(w.info, f, w.follow)
+			ast.Inspect(f, w.visit)
 		}
 	}
 	p.implement()
@@ -148,29 +128,44 @@ func Load(dir string, patterns ...string) (*Program, error) {
 	return p, nil
 }
 
+// counted reports whether the database counts the keys of m.
+func (p *Program) counted(m *models.Model) bool {
+	return m.Key != nil && p.object(m.Key.Field).elem.isKey()
+}
+
+// mark makes a key of the integer that a column is, or points to.
+func (p *Program) mark(c *models.Column) {
+	t := c.Field.Type()
+	if pointer, ok := t.(*types.Pointer); ok {
+		t = pointer.Elem()
+	}
+	if s := p.object(c.Field).elem; s != nil && !s.fixed && integer(t.Underlying()) {
+		s.root().key = true
+		p.columns[strings.ToLower(c.Column)] = true
+	}
+}
+
 // declare notes where the objects of a file have their types.
 func (p *Program) declare(pkg *packages.Package, f *ast.File) {
 	name := p.Fset.Position(f.Pos()).Filename
-	if p.files[name] == nil {
-		p.files[name] = &file{File: f, pkg: pkg, generated: models.Generated(f)}
-	}
-	put := func(names []*ast.Ident, expr ast.Expr) {
-		for _, name := range names {
-			p.decls[name.Pos()] = decl{expr: expr, pkg: pkg}
-		}
+	if _, ok := p.files[name]; !ok {
+		p.files[name] = file{f, pkg}
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Field:
-			put(n.Names, n.Type)
-		case *ast.ValueSpec:
-			if n.Type != nil {
-				put(n.Names, n.Type)
+			p.decls[n.Type.Pos()] = decl{expr: n.Type, info: pkg.TypesInfo} // without a name
+			for _, name := range n.Names {
+				p.decls[name.Pos()] = decl{expr: n.Type, info: pkg.TypesInfo}
 			}
-		case *ast.FuncDecl:
-			put([]*ast.Ident{n.Name}, n.Type)
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				if n.Type != nil {
+					p.decls[name.Pos()] = decl{expr: n.Type, info: pkg.TypesInfo}
+				}
+			}
 		case *ast.TypeSpec:
-			p.decls[n.Name.Pos()] = decl{expr: n.Type, pkg: pkg, spec: n}
+			p.decls[n.Name.Pos()] = decl{n.Type, pkg.TypesInfo, n}
 			if s, ok := n.Type.(*ast.StructType); ok {
 				for _, field := range s.Fields.List {
 					for _, name := range field.Names {
@@ -188,15 +183,14 @@ func (p *Program) implement() {
 	var interfaces []*types.Interface
 	var concrete []types.Type
 	for _, pkg := range p.packages {
-		for expr, tv := range pkg.TypesInfo.Types {
-			if i, ok := tv.Type.(*types.Interface); ok && tv.IsType() && i.NumMethods() > 0 {
-				if _, literal := expr.(*ast.InterfaceType); literal {
-					interfaces = append(interfaces, i)
-				}
-			}
-		}
 		for _, obj := range pkg.TypesInfo.Defs {
-			if name, ok := obj.(*types.TypeName); ok && !name.IsAlias() && !types.IsInterface(name.Type()) {
+			name, ok := obj.(*types.TypeName)
+			if !ok || name.IsAlias() {
+				continue
+			}
+			if i, ok := name.Type().Underlying().(*types.Interface); ok && i.NumMethods() > 0 {
+				interfaces = append(interfaces, i)
+			} else if !ok {
 				concrete = append(concrete, types.NewPointer(name.Type()))
 			}
 		}
@@ -265,9 +259,7 @@ func (s *slot) union(o *slot) {
 	o.parent = s
 	s.key = s.key || o.key
 	s.parsed = s.parsed || o.parsed
-	for _, name := range o.names {
-		s.label(name)
-	}
+	s.names = append(s.names, o.names...)
 }
 
 func (s *slot) isKey() bool { return s != nil && !s.fixed && s.root().key }
@@ -278,58 +270,35 @@ func (s *slot) named() bool {
 	return len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool { return !keyName.MatchString(n) })
 }
 
-// A shape is a type with its integers as slots: an integer itself, or an unnamed type that is
-// made of others.
+// A shape has the integers of a type: its own or that of what it points to or is a list of, and
+// that of the keys of its maps; or those of the parameters and results of a function.
 type shape struct {
-	slot            *slot
-	key, elem       *shape
-	params, results []*shape // of a function, or results alone of a call
-	variadic        bool
-	bound           *shape // what a type parameter of a called function stands for
-	parameter       bool
+	elem, key       *slot
+	params, results []shape
 }
 
-func (s *shape) resolve() *shape {
-	for s != nil && s.parameter && s.bound != nil {
-		s = s.bound
+// flow makes two types agree, one of which the value src has.
+func (p *Program) flow(to, from shape, src ast.Expr, info *types.Info) {
+	p.join(to.elem, from.elem, src, info)
+	p.join(to.key, from.key, src, nil)
+	for i := range min(len(to.params), len(from.params)) {
+		p.flow(to.params[i], from.params[i], src, nil)
 	}
-	return s
+	for i := range min(len(to.results), len(from.results)) {
+		p.flow(to.results[i], from.results[i], src, nil)
+	}
 }
 
-// flow makes two types agree. The expressions, if there are any, may be converted instead.
-func (p *Program) flow(dst, src *shape, dstExpr, srcExpr ast.Expr) {
-	dst, src = dst.resolve(), src.resolve()
-	if dst == nil || src == nil || dst == src {
-		return
-	}
-	if srcExpr != nil {
-		p.at = srcExpr.Pos()
-	}
-	if dst.parameter {
-		dst.bound = src
-		return
-	}
-	if src.parameter {
-		src.bound = dst
-		return
-	}
-	if dst.slot != nil && src.slot != nil {
-		switch {
-		case dst.slot.fixed && src.slot.fixed:
-		case dst.slot.fixed || src.slot.fixed:
-			p.bounds = append(p.bounds, bound{dst.slot, src.slot, dstExpr, srcExpr, p.at})
-		default:
-			dst.slot.union(src.slot)
-		}
-		return
-	}
-	p.flow(dst.key, src.key, nil, nil)
-	p.flow(dst.elem, src.elem, nil, nil)
-	for i := range min(len(dst.params), len(src.params)) {
-		p.flow(dst.params[i], src.params[i], nil, nil)
-	}
-	for i := range min(len(dst.results), len(src.results)) {
-		p.flow(dst.results[i], src.results[i], nil, nil)
+// join makes two integers agree. One of another module is converted, which info is for.
+func (p *Program) join(to, from *slot, src ast.Expr, info *types.Info) {
+	switch {
+	case to == nil || from == nil || to == from || to.fixed && from.fixed:
+	case to.fixed:
+		p.later = append(p.later, func(f *edits) { f.bound(from, to, src, to.typ, info) })
+	case from.fixed:
+		p.later = append(p.later, func(f *edits) { f.bound(to, from, src, "", info) })
+	default:
+		to.union(from)
 	}
 }
 
@@ -345,182 +314,150 @@ func integer(t types.Type) bool {
 	return false
 }
 
-// object returns the type of a variable, field, function or method.
-func (p *Program) object(obj types.Object) *shape {
+// object returns the shape of a variable, field, function or method.
+func (p *Program) object(obj types.Object) shape {
 	switch o := obj.(type) {
-	case nil, *types.Const:
-		return nil
 	case *types.Var:
 		obj = o.Origin()
-		if o.IsField() && o.Pkg() != nil && o.Pkg().Path() == "gorm.io/gorm" && o.Name() == "ID" {
-			return &shape{slot: p.gormID}
-		}
 	case *types.Func:
 		obj = o.Origin()
+	default:
+		return shape{}
 	}
-	if d, ok := p.decls[obj.Pos()]; ok && d.spec == nil {
-		s := p.written(d.pkg.TypesInfo, d.expr)
-		p.name(s, obj)
-		return s
+	own := obj.Pkg() != nil && (p.roots[obj.Pkg().Path()] || obj.Pkg().Path() == "gorm.io/gorm" && obj.Name() == "ID")
+	s, ok := p.shapes[obj.Pos()]
+	if !ok || !own {
+		s = p.typed(obj.Type(), p.decls[obj.Pos()].expr, !own, nil)
 	}
-	if obj.Pkg() == nil || !p.roots[obj.Pkg().Path()] {
-		return p.typed(obj.Type(), true, nil)
-	}
-	s, ok := p.vars[obj.Pos()]
-	if !ok {
-		s = p.typed(obj.Type(), false, nil)
-		p.vars[obj.Pos()] = s
-		p.name(s, obj)
+	if own && !ok {
+		p.shapes[obj.Pos()] = s
+		p.name(s.elem, obj)
 	}
 	return s
 }
 
-func (p *Program) name(s *shape, obj types.Object) {
-	for s != nil && s.slot == nil && s.elem != nil {
-		s = s.elem
-	}
-	if _, ok := obj.(*types.Var); !ok || s == nil || s.slot == nil || obj.Name() == "_" || obj.Name() == "" {
+// name notes the name of a variable of an integer.
+func (p *Program) name(s *slot, obj types.Object) {
+	if s == nil || obj.Name() == "_" || obj.Name() == "" {
 		return
 	}
-	own := obj.Name()
+	s.root().names = append(s.root().names, obj.Name())
+	name := obj.Name()
 	if owner := p.owners[obj.Pos()]; owner != "" {
-		own = owner + "." + own
+		name = owner + "." + name
 	}
-	if !slices.Contains(s.slot.own, own) {
-		s.slot.own = append(s.slot.own, own)
-	}
-	s.slot.label(obj.Name())
-}
-
-func (s *slot) label(name string) {
-	if root := s.root(); !slices.Contains(root.names, name) {
-		root.names = append(root.names, name)
+	if !slices.Contains(s.own, name) {
+		s.own = append(s.own, name)
 	}
 }
 
-// written returns the type of an expression that is a type.
-func (p *Program) written(info *types.Info, expr ast.Expr) *shape {
-	switch e := expr.(type) {
-	case *ast.ParenExpr:
-		return p.written(info, e.X)
-	case *ast.StarExpr:
-		return &shape{elem: p.written(info, e.X)}
-	case *ast.ArrayType:
-		return &shape{elem: p.written(info, e.Elt)}
-	case *ast.Ellipsis:
-		return &shape{elem: p.written(info, e.Elt)}
-	case *ast.ChanType:
-		return &shape{elem: p.written(info, e.Value)}
-	case *ast.MapType:
-		return &shape{key: p.written(info, e.Key), elem: p.written(info, e.Value)}
-	case *ast.FuncType:
-		s := &shape{params: p.fields(info, e.Params), results: p.fields(info, e.Results)}
-		if n := e.Params.NumFields(); n > 0 {
-			_, s.variadic = e.Params.List[len(e.Params.List)-1].Type.(*ast.Ellipsis)
-		}
-		return s
-	case *ast.SelectorExpr:
-		return p.defined(info.Uses[e.Sel], expr)
-	case *ast.Ident:
-		return p.defined(info.Uses[e], expr)
+// slot returns the integer at a position in the source.
+func (p *Program) slot(pos token.Pos, expr ast.Expr) *slot {
+	if p.slots[pos] == nil {
+		p.slots[pos] = &slot{expr: expr}
 	}
-	return nil
+	return p.slots[pos]
 }
 
-func (p *Program) fields(info *types.Info, list *ast.FieldList) (all []*shape) {
-	if list == nil {
-		return nil
-	}
-	for _, field := range list.List {
-		for range max(1, len(field.Names)) {
-			all = append(all, p.written(info, field.Type))
-		}
-	}
-	return all
-}
+type arguments map[*types.TypeParam]shape
 
-// defined returns the type that a name in the source stands for.
-func (p *Program) defined(obj types.Object, expr ast.Expr) *shape {
-	name, ok := obj.(*types.TypeName)
-	if !ok {
-		return nil
-	}
-	if obj.Pkg() == nil && integer(obj.Type()) {
-		s := p.slots[expr.Pos()]
-		if s == nil {
-			s = &slot{expr: expr}
-			p.slots[expr.Pos()] = s
-		}
-		return &shape{slot: s}
-	}
-	d, ok := p.decls[name.Pos()]
-	if !ok || d.spec == nil {
-		return nil
-	}
-	switch d.expr.(type) {
-	case *ast.StructType, *ast.InterfaceType:
-		return nil
-	}
-	s := p.written(d.pkg.TypesInfo, d.expr)
-	if s != nil && s.slot != nil && s.slot.spec == nil && !d.spec.Assign.IsValid() {
-		s.slot.spec = d.spec
-	}
-	return s
-}
-
-// typed returns a type without source: new slots, or those of the program's named types.
-func (p *Program) typed(t types.Type, fixed bool, parameters map[*types.TypeParam]*shape) *shape {
-	all := func(tuple *types.Tuple) (shapes []*shape) {
-		for v := range tuple.Variables() {
-			shapes = append(shapes, p.typed(v.Type(), fixed, parameters))
-		}
-		return shapes
-	}
-	switch t := types.Unalias(t).(type) {
+// typed returns the shape of a type. expr is how the source writes it, or nil.
+func (p *Program) typed(t types.Type, expr ast.Expr, fixed bool, of arguments) shape {
+	switch t := t.(type) {
 	case *types.Basic:
-		if integer(t) {
-			return &shape{slot: &slot{fixed: fixed, typ: t.Name()}}
+		if id, ok := expr.(*ast.Ident); ok && integer(t) && id.Name == t.Name() {
+			return shape{elem: p.slot(id.Pos(), id)}
+		} else if integer(t) {
+			return shape{elem: &slot{fixed: fixed, typ: t.Name()}}
 		}
-	case *types.Pointer:
-		return &shape{elem: p.typed(t.Elem(), fixed, parameters)}
-	case *types.Slice:
-		return &shape{elem: p.typed(t.Elem(), fixed, parameters)}
-	case *types.Array:
-		return &shape{elem: p.typed(t.Elem(), fixed, parameters)}
-	case *types.Chan:
-		return &shape{elem: p.typed(t.Elem(), fixed, parameters)}
-	case *types.Map:
-		return &shape{key: p.typed(t.Key(), fixed, parameters), elem: p.typed(t.Elem(), fixed, parameters)}
-	case *types.Signature:
-		return &shape{params: all(t.Params()), results: all(t.Results()), variadic: t.Variadic()}
+	case *types.Alias:
+		if s, ok := p.defined(t.Obj()); ok {
+			return s
+		}
+		return p.typed(types.Unalias(t), nil, fixed, of)
 	case *types.Named:
-		return p.defined(t.Obj(), nil)
-	case *types.TypeParam:
-		return parameters[t]
-	}
-	return nil
-}
-
-// generic returns a function with fresh type parameters, for one call of it.
-func (p *Program) generic(f *types.Func, arguments ...*shape) *shape {
-	parameters := map[*types.TypeParam]*shape{}
-	sig := f.Origin().Signature()
-	for t := range sig.TypeParams().TypeParams() {
-		parameters[t] = &shape{parameter: true}
-		if t.Index() < len(arguments) {
-			parameters[t].bound = arguments[t.Index()]
+		s, _ := p.defined(t.Obj())
+		return s
+	case *types.Map:
+		var key ast.Expr
+		if m, ok := expr.(*ast.MapType); ok {
+			key = m.Key
 		}
-	}
-	for t := range sig.TypeParams().TypeParams() { // S ~[]E
-		if union, ok := t.Constraint().Underlying().(*types.Interface); ok && union.NumEmbeddeds() == 1 {
-			if u, ok := union.EmbeddedType(0).(*types.Union); ok && u.Len() == 1 && u.Term(0).Tilde() {
-				constraint := p.typed(u.Term(0).Type(), true, parameters)
-				if parameters[t].bound == nil {
-					parameters[t].bound = constraint
-				}
-				p.flow(parameters[t].bound, constraint, nil, nil)
+		keys, s := p.typed(t.Key(), key, fixed, of).elem, p.typed(t.Elem(), element(expr), fixed, of)
+		if s.key == nil {
+			s.key = keys
+		}
+		p.join(s.key, keys, nil, nil)
+		return s
+	case interface{ Elem() types.Type }:
+		return p.typed(t.Elem(), element(expr), fixed, of)
+	case *types.TypeParam:
+		if union, ok := t.Constraint().Underlying().(*types.Interface); ok && union.NumEmbeddeds() == 1 && of != nil {
+			if u, ok := union.EmbeddedType(0).(*types.Union); ok && u.Len() == 1 { // S ~[]E
+				return p.typed(u.Term(0).Type(), nil, true, of)
 			}
 		}
+		return of[t]
+	case *types.Signature:
+		all := func(tuple *types.Tuple) (shapes []shape) {
+			for v := range tuple.Variables() {
+				s := p.object(v)
+				if of != nil {
+					s = p.typed(v.Type(), p.decls[v.Pos()].expr, fixed, of)
+				}
+				shapes = append(shapes, s)
+			}
+			return shapes
+		}
+		return shape{params: all(t.Params()), results: all(t.Results())}
 	}
-	return p.typed(sig, true, parameters)
+	return shape{}
+}
+
+// element returns the type of elements in the source of a type.
+func element(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return element(e.X)
+	case *ast.StarExpr:
+		return e.X
+	case *ast.ArrayType:
+		return e.Elt
+	case *ast.Ellipsis:
+		return e.Elt
+	case *ast.ChanType:
+		return e.Value
+	case *ast.MapType:
+		return e.Value
+	}
+	return nil
+}
+
+// defined returns the shape of a type that the program defines.
+func (p *Program) defined(name *types.TypeName) (shape, bool) {
+	d, ok := p.decls[name.Pos()]
+	if !ok || d.spec == nil {
+		return shape{}, false
+	}
+	if t := name.Type().Underlying(); types.IsInterface(t) {
+		return shape{}, true
+	}
+	s := p.typed(d.info.TypeOf(d.expr), d.expr, false, nil)
+	if s.elem != nil && s.elem.spec == nil && !d.spec.Assign.IsValid() {
+		s.elem.spec = d.spec
+	}
+	return s, true
+}
+
+// generic returns a function with type parameters of its own for one call of it.
+func (p *Program) generic(f *types.Func, given ...shape) shape {
+	f = f.Origin()
+	of, fixed := arguments{}, !p.roots[f.Pkg().Path()]
+	for t := range f.Signature().TypeParams().TypeParams() {
+		of[t] = shape{elem: &slot{}, key: &slot{}}
+	}
+	for i, s := range given {
+		p.flow(p.typed(f.Signature().TypeParams().At(i), nil, fixed, of), s, nil, nil)
+	}
+	return p.typed(f.Type(), nil, fixed, of)
 }

@@ -6,417 +6,276 @@ import (
 	"go/token"
 	"go/types"
 	"regexp"
+	"slices"
 	"strings"
 
-	"golang.org/x/tools/go/packages"
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/snowkey/snowkey/cmd/snowkeyvet/flow"
 )
 
 // A walker reads one package.
 type walker struct {
 	*Program
-	pkg    *packages.Package
-	info   *types.Info
-	shapes map[ast.Expr]*shape
+	info  *types.Info
+	known map[ast.Expr]shape
 }
 
-// walk reads everything below a node. results belong to the function around it.
-func (w *walker) walk(root ast.Node, results []*shape) {
-	ast.Inspect(root, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.FuncDecl:
-			if n.Body != nil {
-				w.walk(n.Body, w.written(w.info, n.Type).results)
-			}
-			return false
-		case *ast.FuncLit:
-			w.walk(n.Body, w.expr(n).results)
-			return false
-		case *ast.StructType, *ast.InterfaceType, *ast.FuncType:
-			return false
-		case *ast.AssignStmt:
-			w.assign(n.Lhs, n.Rhs, n.Tok)
-		case *ast.ValueSpec:
-			var names []ast.Expr
-			for _, name := range n.Names {
-				names = append(names, name)
-			}
-			w.assign(names, n.Values, token.ASSIGN)
-		case *ast.ReturnStmt:
-			w.values(results, n.Results)
-		case *ast.SendStmt:
-			if ch := w.expr(n.Chan); ch != nil {
-				w.flow(ch.elem, w.expr(n.Value), nil, n.Value)
-			}
-		case *ast.RangeStmt:
-			w.ranges(n)
-		case *ast.SwitchStmt:
-			if n.Tag != nil {
-				for _, clause := range n.Body.List {
-					for _, e := range clause.(*ast.CaseClause).List {
-						w.flow(w.expr(n.Tag), w.expr(e), nil, e)
-					}
-				}
-			}
-		case ast.Expr:
-			w.expr(n)
-		}
-		return true
-	})
+// visit reads the expressions that go nowhere, too.
+func (w *walker) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.StructType, *ast.InterfaceType, *ast.FuncType:
+		return false
+	case ast.Expr:
+		w.expr(n)
+	}
+	return true
 }
 
-// values lets several expressions, or the results of one call, flow into variables.
-func (w *walker) values(to []*shape, from []ast.Expr) {
-	if len(from) == 1 && len(to) > 1 {
-		if s := w.expr(from[0]); s != nil {
-			for i := range min(len(to), len(s.results)) {
-				w.at = from[0].Pos()
-				w.flow(to[i], s.results[i], nil, nil)
-			}
+// follow lets a value and the place where it goes agree.
+func (w *walker) follow(to, from flow.Place) {
+	src, value := w.place(from), w.info.Types[from.Expr].Value
+	id, _ := to.Expr.(*ast.Ident)
+	if obj := w.info.Defs[id]; id != nil && obj != nil && to.Part == flow.Whole && w.decls[obj.Pos()].expr == nil {
+		switch {
+		case src.elem != nil && src.elem.fixed: // a new variable of a foreign integer is one too
+			w.shapes[obj.Pos()] = src
+			return
+		case value != nil && src.elem == nil:
+			w.constant(from.Expr, w.expr(id).elem)
 		}
-		return
 	}
-	for i := range min(len(to), len(from)) {
-		w.flow(to[i], w.expr(from[i]), nil, from[i])
-	}
+	w.flow(w.place(to), src, from.Expr, w.info)
 }
 
-func (w *walker) assign(lhs, rhs []ast.Expr, op token.Token) {
-	if op == token.SHL_ASSIGN || op == token.SHR_ASSIGN || len(rhs) == 0 {
-		return
+// place returns the shape of a place.
+func (w *walker) place(p flow.Place) shape {
+	if p.Expr == nil || p.Part == flow.Field {
+		return w.object(p.Object)
 	}
-	sources := make([]*shape, len(lhs))
-	if len(rhs) == 1 && len(lhs) > 1 {
-		if s := w.expr(rhs[0]); s != nil {
-			if len(s.results) == 0 { // v, ok
-				sources[0] = s
-			}
-			copy(sources, s.results)
+	s := w.expr(p.Expr)
+	switch p.Part {
+	case flow.Key:
+		return shape{elem: s.key}
+	case flow.Param:
+		if s = w.expr(p.Expr.(*ast.CallExpr).Fun); len(s.params) > 0 {
+			return s.params[min(p.Index, len(s.params)-1)]
 		}
-	} else {
-		for i := range rhs {
-			sources[i] = w.expr(rhs[i])
+		return shape{}
+	case flow.Result:
+		if p.Index < len(s.results) {
+			return s.results[p.Index]
 		}
-	}
-	for i, e := range lhs {
-		// A new variable of a foreign integer is one too.
-		if id, ok := e.(*ast.Ident); ok {
-			obj := w.info.Defs[id]
-			if src := sources[i].resolve(); obj != nil && src != nil && src.slot != nil && src.slot.fixed {
-				if _, typed := w.decls[obj.Pos()]; !typed {
-					w.vars[obj.Pos()] = src
-					continue
-				}
-			}
-		}
-		var from ast.Expr
-		if len(rhs) == len(lhs) {
-			from = rhs[i]
-			if id, ok := e.(*ast.Ident); ok && w.info.Defs[id] != nil && w.info.Types[from].Value != nil && sources[i] == nil {
-				if _, typed := w.decls[id.Pos()]; !typed {
-					w.defaults[from.Pos()] = constantVar{from, w.expr(e)}
-				}
-			}
-		}
-		to := w.expr(e)
-		w.at = rhs[min(i, len(rhs)-1)].Pos()
-		w.flow(to, sources[i], nil, from)
-	}
-}
-
-func (w *walker) ranges(n *ast.RangeStmt) {
-	x := w.expr(n.X).resolve()
-	if x == nil {
-		return
-	}
-	if x.slot == nil && x.elem != nil && x.elem.elem != nil && x.key == nil && n.Value != nil {
-		if _, pointer := w.info.TypeOf(n.X).Underlying().(*types.Pointer); pointer {
-			x = x.elem
-		}
-	}
-	_, channel := w.info.TypeOf(n.X).Underlying().(*types.Chan)
-	if n.Key != nil && channel {
-		w.flow(w.expr(n.Key), x.elem, nil, nil)
-	} else if n.Key != nil && x.key != nil {
-		w.flow(w.expr(n.Key), x.key, nil, nil)
-	}
-	if n.Value != nil && !channel {
-		w.flow(w.expr(n.Value), x.elem, nil, nil)
-	}
-}
-
-// expr returns the type of an expression, after it has read it once.
-func (w *walker) expr(e ast.Expr) *shape {
-	s, ok := w.shapes[e]
-	if !ok {
-		w.shapes[e] = nil // of a recursive function literal
-		s = w.read(e)
-		w.shapes[e] = s
+		return shape{}
 	}
 	return s
 }
 
-func (w *walker) read(e ast.Expr) *shape {
-	if tv, ok := w.info.Types[e]; ok && tv.IsType() {
-		return w.written(w.info, e)
+// constant gives its type to a constant that a variable has it from, or that is compared as any.
+func (w *walker) constant(e ast.Expr, s *slot) {
+	w.later = append(w.later, func(f *edits) {
+		if s.isKey() {
+			f.around(e, e, f.name(e.Pos(), "Snowflake")+"(", ")", "a constant beside keys gets their type")
+		}
+	})
+}
+
+// expr returns the shape of an expression, after it has read it once.
+func (w *walker) expr(e ast.Expr) shape {
+	s, ok := w.known[e]
+	if !ok {
+		w.known[e] = shape{} // of a recursive function literal
+		s = w.read(e)
+		w.known[e] = s
+	}
+	return s
+}
+
+func (w *walker) read(e ast.Expr) shape {
+	tv := w.info.Types[e]
+	if tv.IsType() {
+		return w.typed(tv.Type, e, false, nil)
 	}
 	switch e := e.(type) {
 	case *ast.ParenExpr:
 		return w.expr(e.X)
 	case *ast.Ident:
-		if obj := w.info.ObjectOf(e); obj != nil {
-			return w.reference(obj, e)
-		}
+		return w.reference(w.info.ObjectOf(e))
 	case *ast.SelectorExpr:
-		if sel := w.info.Selections[e]; sel != nil {
-			if sel.Kind() == types.MethodExpr {
-				return nil
-			}
-			return w.object(sel.Obj())
+		if sel := w.info.Selections[e]; sel == nil || sel.Kind() != types.MethodExpr {
+			return w.reference(w.info.Uses[e.Sel])
 		}
-		return w.reference(w.info.Uses[e.Sel], e.Sel)
 	case *ast.FuncLit:
-		return w.written(w.info, e.Type)
+		return w.typed(tv.Type, nil, false, nil)
 	case *ast.StarExpr:
-		return elem(w.expr(e.X))
+		return w.expr(e.X)
+	case *ast.SliceExpr:
+		return w.expr(e.X)
 	case *ast.UnaryExpr:
-		switch e.Op {
-		case token.AND:
-			return &shape{elem: w.expr(e.X)}
-		case token.ARROW:
-			return elem(w.expr(e.X))
-		}
-		return w.constant(e, w.expr(e.X))
+		return w.adapted(e, w.expr(e.X))
 	case *ast.BinaryExpr:
-		return w.constant(e, w.binary(e))
+		return w.adapted(e, w.binary(e))
 	case *ast.IndexExpr:
 		return w.index(e)
 	case *ast.IndexListExpr:
-		return w.instance(e.X, e.Indices...)
-	case *ast.SliceExpr:
-		return w.expr(e.X)
+		return w.instance(e, e.Indices...)
 	case *ast.TypeAssertExpr:
 		if e.Type != nil {
-			s := w.written(w.info, e.Type)
-			if s != nil && s.slot != nil {
-				w.asserted[e.Pos()] = s.slot
-			}
+			s := w.expr(e.Type)
+			w.later = append(w.later, func(f *edits) {
+				if s.elem.isKey() {
+					f.left(e.Pos(), "the interface must hold a types.Snowflake here: look where its value comes from")
+				}
+			})
 			return s
 		}
 	case *ast.CompositeLit:
-		return w.composite(e, nil)
+		s := w.known[e] // of the literal around it
+		if e.Type != nil {
+			s = w.typed(tv.Type, e.Type, false, nil)
+		}
+		flow.Literal(w.info, e, func(_, from flow.Place) {
+			if lit, ok := from.Expr.(*ast.CompositeLit); ok && lit.Type == nil {
+				w.known[lit] = s
+				w.known[lit] = w.read(lit)
+			}
+		})
+		return s
 	case *ast.CallExpr:
 		return w.call(e)
 	}
-	return nil
+	return shape{}
 }
 
-// constant drops the type of a constant expression, which adapts itself unless it is converted.
-func (w *walker) constant(e ast.Expr, s *shape) *shape {
-	if tv := w.info.Types[e]; tv.Value != nil && s != nil && s.slot != nil && s.slot.fixed {
-		return nil
+// adapted drops the type of a constant expression, which adapts itself unless it is converted.
+func (w *walker) adapted(e ast.Expr, s shape) shape {
+	if w.info.Types[e].Value != nil && s.elem != nil && s.elem.fixed {
+		return shape{}
 	}
 	return s
 }
 
-func elem(s *shape) *shape {
-	if s = s.resolve(); s != nil {
-		return s.elem
-	}
-	return nil
-}
-
-func (w *walker) reference(obj types.Object, id *ast.Ident) *shape {
+func (w *walker) reference(obj types.Object) shape {
 	if f, ok := obj.(*types.Func); ok && f.Signature().TypeParams().Len() > 0 {
 		return w.generic(f)
 	}
 	return w.object(obj)
 }
 
-func (w *walker) binary(e *ast.BinaryExpr) *shape {
-	x, y := w.expr(e.X).resolve(), w.expr(e.Y).resolve()
+func (w *walker) binary(e *ast.BinaryExpr) shape {
+	x, y := w.expr(e.X), w.expr(e.Y)
 	switch e.Op {
 	case token.SHL, token.SHR:
 		return x
-	case token.LAND, token.LOR:
-		return nil
 	}
-	w.flow(x, y, e.X, e.Y)
+	w.flow(x, y, e.Y, w.info)
 	switch e.Op {
-	case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
-		return nil
+	case token.ADD, token.SUB, token.MUL, token.QUO, token.REM, token.AND, token.OR, token.XOR, token.AND_NOT:
+		if x.elem == nil || x.elem.fixed && y.elem != nil {
+			return y
+		}
+		return x
 	}
-	if x == nil || x.slot != nil && x.slot.fixed && y != nil {
-		return y
+	return shape{}
+}
+
+func (w *walker) index(e *ast.IndexExpr) shape {
+	t := w.info.TypeOf(e.X)
+	if t == nil || w.info.Types[e.X].IsType() {
+		return shape{}
+	} else if _, function := t.Underlying().(*types.Signature); function {
+		return w.instance(e, e.Index)
+	}
+	x := w.expr(e.X)
+	if _, ok := t.Underlying().(*types.Map); ok {
+		w.flow(shape{elem: x.key}, w.expr(e.Index), e.Index, w.info)
 	}
 	return x
 }
 
-func (w *walker) index(e *ast.IndexExpr) *shape {
-	if tv := w.info.Types[e.X]; tv.Type == nil || tv.IsType() {
-		return nil
-	} else if _, generic := tv.Type.Underlying().(*types.Signature); generic {
-		return w.instance(e.X, e.Index)
-	}
-	x := w.expr(e.X).resolve()
-	if x == nil {
-		return nil
-	}
-	if x.key != nil {
-		w.flow(x.key, w.expr(e.Index), nil, e.Index)
-	}
-	if _, pointer := w.info.TypeOf(e.X).Underlying().(*types.Pointer); pointer {
-		x = elem(x)
-	}
-	return elem(x)
-}
-
 // instance returns a generic function with type arguments that the source writes.
-func (w *walker) instance(fun ast.Expr, arguments ...ast.Expr) *shape {
-	name, ok := ast.Unparen(fun).(*ast.Ident)
-	if sel, selected := fun.(*ast.SelectorExpr); selected {
-		name, ok = sel.Sel, true
-	}
+func (w *walker) instance(e ast.Expr, arguments ...ast.Expr) shape {
+	f, ok := typeutil.Callee(w.info, &ast.CallExpr{Fun: e}).(*types.Func)
 	if !ok {
-		return nil
+		return shape{}
 	}
-	f, ok := w.info.Uses[name].(*types.Func)
-	if !ok {
-		return nil
-	}
-	var shapes []*shape
+	var given []shape
 	for _, argument := range arguments {
-		shapes = append(shapes, w.written(w.info, argument))
+		given = append(given, w.expr(argument))
 	}
-	return w.generic(f, shapes...)
+	return w.generic(f, given...)
 }
 
-// composite reads a literal, whose type may be left out within another one.
-func (w *walker) composite(e *ast.CompositeLit, outer *shape) *shape {
-	s := outer.resolve()
-	if e.Type != nil {
-		s = w.written(w.info, e.Type)
-	}
-	t := w.info.TypeOf(e).Underlying()
-	if pointer, ok := t.(*types.Pointer); ok { // &T left out
-		t, s = pointer.Elem().Underlying(), elem(s)
-	}
-	w.shapes[e] = s
-	for i, element := range e.Elts {
-		var to *shape
-		kv, keyed := element.(*ast.KeyValueExpr)
-		value := element
-		if keyed {
-			value = kv.Value
-		}
-		if t, ok := t.(*types.Struct); ok {
-			if keyed {
-				to = w.object(w.info.Uses[kv.Key.(*ast.Ident)])
-			} else {
-				to = w.object(t.Field(i))
-			}
-		} else if s != nil {
-			to = s.elem
-			if keyed && s.key != nil {
-				w.element(s.key, kv.Key)
-			}
-		}
-		w.element(to, value)
-	}
-	return s
-}
-
-func (w *walker) element(to *shape, value ast.Expr) {
-	if lit, ok := value.(*ast.CompositeLit); ok && lit.Type == nil {
-		w.composite(lit, to)
-		return
-	}
-	w.flow(to, w.expr(value), nil, value)
-}
-
-func (w *walker) call(e *ast.CallExpr) *shape {
-	if tv := w.info.Types[e.Fun]; tv.IsType() {
+func (w *walker) call(e *ast.CallExpr) shape {
+	switch tv := w.info.Types[e.Fun]; {
+	case tv.IsType():
 		return w.convert(e)
-	} else if tv.IsBuiltin() {
+	case tv.IsBuiltin():
 		return w.builtin(e)
 	}
-	var f *types.Func
-	switch fun := ast.Unparen(e.Fun).(type) {
-	case *ast.Ident:
-		f, _ = w.info.Uses[fun].(*types.Func)
-	case *ast.SelectorExpr:
-		f, _ = w.info.Uses[fun.Sel].(*types.Func)
-	}
-	s := w.expr(e.Fun).resolve()
-	if f != nil && f.Pkg() != nil {
-		switch path := f.Pkg().Path(); {
-		case path == "strconv":
-			return w.strconv(e, f.Name(), s)
-		case path == "gorm.io/gorm" && f.Name() == "Open":
-			w.opens[e.Pos()] = true
-		case path == "database/sql" && f.Name() == "LastInsertId":
-			w.counters[e.Pos()] = true
+	s := w.expr(e.Fun)
+	if f, ok := typeutil.Callee(w.info, e).(*types.Func); ok && f.Pkg() != nil {
+		switch path, name := f.Pkg().Path(), f.Name(); {
+		case path == "strconv" && (len(e.Args) == 1 || types.ExprString(e.Args[1]) == "10"):
+			switch name {
+			case "Atoi", "ParseInt", "ParseUint":
+				return w.parsed(e)
+			case "Itoa", "FormatInt", "FormatUint":
+				w.formats[e.Args[0].Pos()] = e
+			}
+		case path == "gorm.io/gorm" && name == "Open":
+			w.later = append(w.later, func(f *edits) {
+				f.left(e.Pos(), "install the plugin after gorm.Open: db.Use(gormplugin.New(gen))")
+			})
 		case path == "gorm.io/gorm" || path == "database/sql" || strings.HasSuffix(path, "/sqlx"):
 			w.placeholders(e.Args)
 		case strings.Contains(path, "testify/") || path == "reflect" || strings.Contains(path, "go-cmp/"):
-			if strings.Contains(f.Name(), "Contains") {
-				w.contained(e.Args)
-			}
 			w.alike(e.Args)
 		}
 	}
-	if s == nil {
-		return nil
-	}
-	params := s.params
-	if s.variadic && !e.Ellipsis.IsValid() {
-		params = append([]*shape{}, params[:len(params)-1]...)
-		for range max(0, len(e.Args)-len(params)) {
-			params = append(params, elem(s.params[len(s.params)-1]))
-		}
-	}
-	w.values(params, e.Args)
 	if len(s.results) == 1 {
 		return s.results[0]
 	}
-	return &shape{results: s.results}
+	return shape{results: s.results}
 }
 
-// alike joins the two arguments of functions that compare values of one type as any. Others of the
-// type are a message. A constant has the type of the value beside it.
+// parsed returns the integer that a call of strconv reads.
+func (w *walker) parsed(e *ast.CallExpr) shape {
+	s := w.slot(e.Pos(), nil)
+	s.root().parsed = true
+	w.later = append(w.later, func(f *edits) {
+		if arg := e.Args[0]; s.isKey() {
+			f.around(e, arg, f.name(e.Pos(), "Parse")+"(", ")", types.ExprString(e.Fun)+" reads a key and becomes types.Parse")
+		}
+	})
+	return shape{results: []shape{{elem: s}, {}}}
+}
+
+// alike joins the two arguments of functions that compare values of one type as any, or look for a
+// value in a list or in the keys of a map. Others of the type are a message. A constant has the type
+// of the value beside it.
 func (w *walker) alike(args []ast.Expr) {
 	for i := range len(args) - 1 {
 		x, y := args[i], args[i+1]
-		if !types.Identical(w.info.TypeOf(x), w.info.TypeOf(y)) {
-			continue
-		}
-		w.flow(w.expr(x), w.expr(y), x, y)
-		if w.info.Types[x].Value == nil {
-			x, y = y, x
-		}
-		if w.info.Types[x].Value != nil && w.expr(x) == nil {
-			w.defaults[x.Pos()] = constantVar{x, w.expr(y)}
-		}
-		return
-	}
-}
-
-// contained joins a value with the elements of a list, or the keys of a map, that is to contain it.
-func (w *walker) contained(args []ast.Expr) {
-	for i := range len(args) - 1 {
-		list, value := w.expr(args[i]).resolve(), args[i+1]
-		if list == nil {
-			continue
-		}
-		switch t := w.info.TypeOf(args[i]).Underlying().(type) {
+		list, t := w.expr(x), w.info.TypeOf(x)
+		switch u := t.Underlying().(type) {
 		case *types.Map:
-			if types.Identical(t.Key(), w.info.TypeOf(value)) {
-				w.flow(list.key, w.expr(value), nil, value)
+			if t = u.Key(); !types.Identical(w.info.TypeOf(x), w.info.TypeOf(y)) {
+				list = shape{elem: list.key}
 			}
 		case *types.Slice:
-			if types.Identical(t.Elem(), w.info.TypeOf(value)) {
-				w.flow(list.elem, w.expr(value), nil, value)
+			t = u.Elem()
+		}
+		if !types.Identical(t, w.info.TypeOf(y)) && !types.Identical(w.info.TypeOf(x), w.info.TypeOf(y)) {
+			continue
+		}
+		w.flow(list, w.expr(y), y, w.info)
+		for _, pair := range [][2]ast.Expr{{x, y}, {y, x}} {
+			if w.info.Types[pair[0]].Value != nil && w.expr(pair[0]).elem == nil {
+				w.constant(pair[0], w.expr(pair[1]).elem)
 			}
 		}
+		return
 	}
 }
 
@@ -424,91 +283,54 @@ var compared = regexp.MustCompile(`(?i)\b((?:\w+_)?id)\b["\x60]?\s*(?:[=<>]|<>|!
 
 // placeholders marks what SQL compares with the column of a key, as in "user_id = ?".
 func (w *walker) placeholders(args []ast.Expr) {
-	for i, arg := range args {
+	at := slices.IndexFunc(args, func(arg ast.Expr) bool {
 		value := w.info.Types[arg].Value
-		if value == nil || value.Kind() != constant.String {
-			continue
-		}
-		parts := strings.Split(constant.StringVal(value), "?")
-		for n, before := range parts[:len(parts)-1] {
-			m := compared.FindStringSubmatch(before)
-			if m == nil || !w.columns[strings.ToLower(m[1])] || i+1+n >= len(args) {
-				continue
-			}
-			s := w.expr(args[i+1+n]).resolve()
-			if s != nil && s.slot == nil && s.key == nil {
-				s = s.elem.resolve()
-			}
-			if s != nil && s.slot != nil && !s.slot.fixed {
-				s.slot.root().key = true
-			}
-		}
+		return value != nil && value.Kind() == constant.String
+	})
+	if at < 0 {
 		return
+	}
+	parts := strings.Split(constant.StringVal(w.info.Types[args[at]].Value), "?")
+	for i, arg := range args[at+1:] {
+		if i == len(parts)-1 {
+			return
+		}
+		m := compared.FindStringSubmatch(parts[i])
+		if s := w.expr(arg).elem; m != nil && w.columns[strings.ToLower(m[1])] && s != nil && !s.fixed {
+			s.root().key = true
+		}
 	}
 }
 
-func (w *walker) convert(e *ast.CallExpr) *shape {
-	to := w.written(w.info, e.Fun)
-	from := w.expr(e.Args[0]).resolve()
-	c := &conv{call: e, pkg: w.pkg}
-	if to != nil {
-		c.to = to.slot
+func (w *walker) convert(e *ast.CallExpr) shape {
+	to, from := w.expr(e.Fun), w.expr(e.Args[0])
+	if _, ok := w.info.TypeOf(e.Fun).Underlying().(*types.Basic); !ok {
+		w.flow(to, from, e.Args[0], nil)
+		return to
 	}
-	if from != nil {
-		c.from = from.slot
-	}
-	if b, ok := w.info.TypeOf(e.Fun).Underlying().(*types.Basic); ok {
-		c.kind = b.Kind()
-		w.convs[e.Lparen] = c
-	} else if to != nil {
-		w.flow(to, from, nil, nil)
-	}
+	c := conv{e, to.elem, from.elem, w.info}
+	w.convs[e.Lparen] = c
+	w.later = append(w.later, func(f *edits) { f.conversion(c) })
 	return to
 }
 
-func (w *walker) builtin(e *ast.CallExpr) *shape {
+func (w *walker) builtin(e *ast.CallExpr) shape {
 	name := types.ExprString(e.Fun)
 	switch name {
-	case "make":
-		return w.written(w.info, e.Args[0])
-	case "new":
-		return &shape{elem: w.expr(e.Args[0])}
 	case "len", "cap", "copy":
-		return &shape{slot: &slot{fixed: true, typ: "int"}}
+		return shape{elem: &slot{fixed: true, typ: "int"}}
 	}
 	if len(e.Args) == 0 {
-		return nil
+		return shape{}
 	}
-	first := w.expr(e.Args[0]).resolve()
+	first := w.expr(e.Args[0])
 	for _, arg := range e.Args[1:] {
-		switch {
-		case name == "append" && !e.Ellipsis.IsValid():
-			w.flow(elem(first), w.expr(arg), nil, arg)
-		case name == "append":
-			w.flow(first, w.expr(arg), nil, nil)
-		case name == "delete" && first != nil:
-			w.flow(first.key, w.expr(arg), nil, arg)
-		case name == "min" || name == "max":
-			w.flow(first, w.expr(arg), e.Args[0], arg)
+		switch name {
+		case "append", "min", "max":
+			w.flow(first, w.expr(arg), arg, w.info)
+		case "delete":
+			w.flow(shape{elem: first.key}, w.expr(arg), arg, w.info)
 		}
 	}
 	return first
-}
-
-// strconv notes calls that read and write integers in decimal.
-func (w *walker) strconv(e *ast.CallExpr, name string, s *shape) *shape {
-	decimal := len(e.Args) == 1 || types.ExprString(e.Args[1]) == "10"
-	switch {
-	case (name == "Atoi" || name == "ParseInt" || name == "ParseUint") && decimal:
-		known := w.parses[e.Pos()]
-		if known == nil {
-			known = &parse{e, &slot{parsed: true}}
-			w.parses[e.Pos()] = known
-		}
-		return &shape{results: []*shape{{slot: known.slot}, nil}}
-	case (name == "Itoa" || name == "FormatInt" || name == "FormatUint") && decimal:
-		w.formats[e.Args[0].Pos()] = e
-	}
-	w.values(s.params, e.Args)
-	return &shape{results: s.results}
 }

@@ -1,10 +1,6 @@
 package a
 
-import (
-	"strconv"
-
-	"github.com/snowkey/snowkey/types"
-)
+import "github.com/snowkey/snowkey/types"
 
 func numbers(id types.Snowflake, body map[string]any) {
 	_ = float64(id)                           // want `float64 holds 53 bits or fewer, and id is a types.Snowflake of 63`
@@ -16,18 +12,3 @@ func numbers(id types.Snowflake, body map[string]any) {
 	shard := id & 15
 	_ = int(shard)
 }
-
-func parse(text string) (types.Snowflake, error) {
-	n, err := strconv.Atoi(text) // want `strconv.Atoi reads a types.Snowflake; types.Parse refuses`
-	if err != nil {
-		return 0, err
-	}
-	return types.Snowflake(n), nil
-}
-
-func parse64(text string) types.ID[Order] {
-	n, _ := strconv.ParseInt(text, 10, 64) // want `strconv.ParseInt reads a types.ID`
-	return types.ID[Order](n)
-}
-
-func page(text string) (int, error) { return strconv.Atoi(text) }
