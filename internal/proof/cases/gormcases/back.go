@@ -25,7 +25,9 @@ var backCases = []testCase{
 		old := e.open(&gorm.Config{}) // without the plugin
 		first := backOrder{Number: "counted"}
 		e.must(old.Create(&first))
-		key := e.created(&backOrder{Number: "filled", Items: []backItem{{SKU: "a"}}}, "ID")
+		filled := backOrder{Number: "filled", Items: []backItem{{SKU: "a"}}}
+		e.must(e.db.Create(&filled))
+		key := types.Snowflake(filled.ID)
 		e.fresh("ID", key)
 
 		// The old program is back, or beside the new one, and nothing else was done.

@@ -7,14 +7,101 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/gormplugin/schemacheck"
 )
 
-// allFindings returns what Check finds.
-func (e *env) allFindings(models ...any) []schemacheck.Finding {
+// A checkRow is tables made by hand, and what Check finds when it compares models with them. The
+// statements of the findings mend everything but what has words alone, and keep the rest.
+type checkRow struct {
+	claim    string
+	on       string // the databases, as [env.on] takes them
+	integers bool   // the plugin has WithIntegerKeys
+	tables   string // as [env.make] takes them
+	models   []any
+	finds    []expected
+	obstacle string // statements that remove what only words can
+	after    string // statements that run after the repair
+}
+
+// expected is a finding on some databases, or on all.
+type expected struct {
+	what string // the problem, and the field if there is one
+	says string // part of the finding
+	how  remedy
+	on   string
+}
+
+// A remedy is what a finding has. On SQLite nearly all have words.
+type remedy int
+
+const (
+	statements remedy = iota
+	words             // alone, and they stay true until somebody acts
+	mended            // by the statements of another finding
+)
+
+// The problems of most rows.
+const (
+	narrow  = string(schemacheck.NarrowColumn) + " "
+	wrong   = string(schemacheck.WrongType) + " "
+	differ  = string(schemacheck.Sign) + " "
+	counts  = string(schemacheck.Counted) + " "
+	missing = string(schemacheck.MissingColumn) + " "
+)
+
+// rowCases returns the cases of rows.
+func rowCases(rows []checkRow) (list []testCase) {
+	for _, r := range rows {
+		list = append(list, testCase{r.claim, r.run})
+	}
+	return list
+}
+
+func (r checkRow) run(e *env) {
 	e.Helper()
-	findings, err := schemacheck.Check(e.Context(), e.db, models...)
+	e.only(e.on(r.on), "it is for "+r.on)
+	if r.integers {
+		e.integers()
+	}
+	e.make(r.tables)
+	list := slices.DeleteFunc(slices.Clone(r.finds), func(f expected) bool { return !e.on(f.on) })
+	var all, left []string
+	for _, f := range list {
+		all = append(all, f.what)
+		if f.how == words && r.obstacle == "" {
+			left = append(left, f.what)
+		}
+	}
+	for i, f := range e.finds(r.models, all...) {
+		e.has(f, list[i])
+	}
+	e.make(r.obstacle)
+	e.mends(left, r.models...)
+	e.make(r.after)
+}
+
+// has fails the test unless f says what want does, and has such a remedy.
+func (e *env) has(f schemacheck.Finding, want expected) {
+	e.Helper()
+	part, sql := strings.ReplaceAll(want.says, "PRE_", e.prefix), want.how == statements
+	if e.sqlite() && slices.Contains([]schemacheck.Problem{schemacheck.NarrowColumn, schemacheck.WrongType, schemacheck.NoRowID}, f.Problem) {
+		if sql {
+			part = "https://www.sqlite.org/lang_altertable.html"
+		}
+		sql = false
+	}
+	verified := f.Problem == schemacheck.BadModel || f.Problem == schemacheck.NoKey // whose words are Verify's
+	if !strings.Contains(f.Error(), part) || sql != (len(f.SQL) > 0) || f.Fix == "" && !verified {
+		e.Errorf("finding = %v, SQL %q; want %q in it, and statements: %v", f, f.SQL, part, sql)
+	}
+}
+
+// allFindings returns what Check finds.
+func (e *env) allFindings(db *gorm.DB, models ...any) []schemacheck.Finding {
+	e.Helper()
+	findings, err := schemacheck.Check(e.Context(), db, models...)
 	if err != nil {
 		e.Fatalf("Check = %v; want no error", err)
 	}
@@ -25,11 +112,7 @@ func (e *env) allFindings(models ...any) []schemacheck.Finding {
 // SQLite. It also leaves out those on pointers, which many models here have.
 func (e *env) check(db *gorm.DB, models ...any) []schemacheck.Finding {
 	e.Helper()
-	findings, err := schemacheck.Check(e.Context(), db, models...)
-	if err != nil {
-		e.Fatalf("Check = %v; want no error", err)
-	}
-	return slices.DeleteFunc(findings, func(f schemacheck.Finding) bool {
+	return slices.DeleteFunc(e.allFindings(db, models...), func(f schemacheck.Finding) bool {
 		return f.Problem == schemacheck.NoRowID || f.Problem == schemacheck.PointerReference
 	})
 }
@@ -39,21 +122,58 @@ func (e *env) check(db *gorm.DB, models ...any) []schemacheck.Finding {
 func (e *env) finds(models []any, want ...string) []schemacheck.Finding {
 	e.Helper()
 	findings := e.check(e.db, models...)
-	var got []string
+	if got := whats(findings); !slices.Equal(got, want) {
+		e.Fatalf("Check found %q (%v); want %q", got, findings, want)
+	}
 	for _, f := range findings {
-		got = append(got, strings.TrimSpace(string(f.Problem)+" "+f.Field))
 		if text := f.Error(); !strings.HasPrefix(text, "schemacheck: ") || strings.Contains(text, "\n") {
 			e.Errorf("Error() = %q; want one line of schemacheck's", text)
 		}
 	}
-	if !slices.Equal(got, want) {
-		e.Fatalf("Check found %q (%v); want %q", got, findings, want)
-	}
 	return findings
 }
 
-// ddl makes a table of the case by hand. Names in backquotes are quoted as the
-// database does it.
+// whats returns the problems and the fields of findings.
+func whats(findings []schemacheck.Finding) (list []string) {
+	for _, f := range findings {
+		list = append(list, strings.TrimSpace(string(f.Problem)+" "+f.Field))
+	}
+	return list
+}
+
+// make runs statements with ; at the ends of their lines. One that begins with a small letter is
+// the name of a table, without the prefix, and its columns, and one with ( the table of [model].
+// Words with $ stand for types.
+func (e *env) make(text string) {
+	e.Helper()
+	for statement := range strings.SplitSeq(text, ";\n") {
+		statement = strings.TrimSpace(statement)
+		if statement == "" {
+			continue
+		}
+		if strings.ToLower(statement[:1]) == statement[:1] {
+			statement = "CREATE TABLE PRE_" + statement
+		}
+		if e.mysql() {
+			statement = strings.ReplaceAll(statement, `"`, "`")
+		}
+		e.ddl(typeWords[e.db.Name()].Replace(statement))
+	}
+}
+
+// typeWords has the types that the words of [env.make] stand for: a number that is narrower than a
+// key, a key that the database counts, one that GORM makes of a uint, one of 32 bits and what refers to it, a number without a sign.
+// On MySQL a column has a note.
+var typeWords = map[string]*strings.Replacer{
+	"sqlite":   strings.NewReplacer("$narrow", "real", "$counted", "integer PRIMARY KEY AUTOINCREMENT", "$uint", "integer PRIMARY KEY AUTOINCREMENT", "$unsigned", "bigint", "$stored", "VIRTUAL"),
+	"postgres": strings.NewReplacer("$narrow", "int", "$counted", "bigserial PRIMARY KEY", "$uint", "bigserial PRIMARY KEY", "$unsigned", "bigint", "$stored", "STORED", "$int", "serial PRIMARY KEY", "$ref", "int", "$note", ""),
+	"mysql": strings.NewReplacer("$narrow", "int", "$counted", "bigint NOT NULL AUTO_INCREMENT PRIMARY KEY", "$uint", "bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY",
+		"$unsigned", "bigint unsigned", "$stored", "VIRTUAL",
+		"$int", "int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY", "$ref", "int unsigned", "$note", "COMMENT 'it''s AUTO_INCREMENT, no'"),
+}
+
+// ddl runs a statement that makes a table of the case by hand, or stores rows in it. Names in
+// backquotes are quoted as the database does it.
 func (e *env) ddl(text string) {
 	e.Helper()
 	if !e.mysql() {
@@ -62,30 +182,31 @@ func (e *env) ddl(text string) {
 	e.must(e.db.Exec(strings.ReplaceAll(text, "PRE_", e.prefix)))
 }
 
-// repair runs the statements of a finding on one connection. On SQLite some have words.
-func (e *env) repair(f schemacheck.Finding) {
+// repair runs the statements of a finding on one connection, up to the first error, and then what
+// Finding.SQL says. On MySQL the session is in the mode of the case, or lets everything pass, and
+// is in the same mode afterwards.
+func (e *env) repair(f schemacheck.Finding) error {
 	e.Helper()
-	if e.sqlite() && len(f.SQL) == 0 {
-		e.inWords(f, "https://www.sqlite.org/lang_altertable.html")
-		return
-	}
-	if err := e.tryRepair(f); err != nil {
-		e.Errorf("way out of %v = %v; want no error", f, err)
-	}
-}
-
-// tryRepair does so up to the first error, and then what Finding.SQL says.
-func (e *env) tryRepair(f schemacheck.Finding) error {
-	e.Helper()
-	if len(f.SQL) == 0 {
-		e.Errorf("finding %v has no SQL; want some", f)
-	}
 	return e.db.Connection(func(tx *gorm.DB) error {
 		tx = tx.Session(&gorm.Session{SkipDefaultTransaction: true})
+		mode := func() (mode string) {
+			e.must(tx.Raw("SELECT @@sql_mode").Scan(&mode))
+			return mode
+		}
+		if e.mysql() {
+			e.must(tx.Exec("SET SESSION sql_mode = '" + e.sqlMode + "'"))
+			defer func(before string) {
+				equal(e, "sql_mode after the statements", mode(), before)
+				e.must(tx.Exec("SET SESSION sql_mode = DEFAULT"))
+			}(mode())
+		}
 		for _, text := range f.SQL {
 			if err := tx.Exec(text).Error; err != nil {
-				if e.postgres() {
+				switch {
+				case e.postgres():
 					e.must(tx.Exec("ROLLBACK"))
+				case e.mysql():
+					e.must(tx.Exec("SET SESSION sql_mode = '" + e.sqlMode + "'"))
 				}
 				return fmt.Errorf("%s: %w", text, err)
 			}
@@ -94,46 +215,105 @@ func (e *env) tryRepair(f schemacheck.Finding) error {
 	})
 }
 
-// refuses fails the test unless the fix of f, a finding on model, is an error. It
-// has to leave the table and these columns as they are.
-func (e *env) refuses(f schemacheck.Finding, model any, columns ...string) {
-	e.Helper()
-	rows := func() (list [][]string) {
-		for _, column := range columns {
-			var values []string // a type that PostgreSQL's driver may remember
-			e.must(e.db.Table(f.Table).Select("COALESCE(CAST(" + column + " AS char(60)), 'NULL')").Scan(&values))
-			slices.Sort(values)
-			list = append(list, values)
-		}
-		return list
-	}
-	before := rows()
-	if err := e.tryRepair(f); err == nil {
-		e.Errorf("way out of %v = nil; want an error", f)
-	}
-	if after := rows(); !reflect.DeepEqual(before, after) {
-		e.Errorf("%v after an error = %v; want %v", columns, after, before)
-	}
-	again, err := schemacheck.Check(e.Context(), e.db, model)
-	if err != nil || !slices.ContainsFunc(again, func(g schemacheck.Finding) bool { return reflect.DeepEqual(f, g) }) {
-		e.Errorf("Check after an error = %v, %v; want %v in it as before", again, err, f)
-	}
-}
-
-// repairs does so one finding after another until nothing is found.
-func (e *env) repairs(models ...any) {
+// repairs runs the statements of one finding after another. Afterwards Check finds left, but on
+// SQLite, where words remain.
+func (e *env) repairs(left []string, models ...any) {
 	e.Helper()
 	for range 10 {
 		findings := e.check(e.db, models...)
-		if len(findings) == 0 {
+		next := slices.IndexFunc(findings, func(f schemacheck.Finding) bool { return len(f.SQL) > 0 })
+		if next < 0 {
+			if got := whats(findings); !e.sqlite() && !slices.Equal(got, left) {
+				e.Errorf("after the repair Check finds %q (%v); want %q", got, findings, left)
+			}
 			return
 		}
-		e.repair(findings[0])
-		if e.sqlite() && len(findings[0].SQL) == 0 {
-			return
+		if err := e.repair(findings[next]); err != nil {
+			e.Errorf("way out of %v = %v; want no error", findings[next], err)
 		}
 	}
-	e.Errorf("after ten repairs Check finds %v; want nothing", e.check(e.db, models...))
+	e.Errorf("after ten repairs Check finds %v; want %q", e.check(e.db, models...), left)
+}
+
+// mends is repairs, which keeps rows, foreign keys and the rest of the columns. What has counted
+// counts no more.
+func (e *env) mends(left []string, models ...any) {
+	e.Helper()
+	before, added := e.snapshot(), 0
+	findings := e.check(e.db, models...)
+	e.repairs(left, models...)
+	for _, f := range findings {
+		switch {
+		case f.Problem == schemacheck.MissingColumn && len(f.SQL) > 0:
+			added++
+		case f.Problem == schemacheck.Counted:
+			e.countsNoMore(f.Table)
+			if e.postgres() {
+				var left []string
+				e.must(e.db.Raw("SELECT sequencename FROM pg_sequences WHERE sequencename LIKE ?", f.Table+"%").Scan(&left))
+				equal(e, "sequences left over", len(left), 0)
+			}
+		}
+	}
+	after := e.snapshot()
+	lost := slices.DeleteFunc(slices.Clone(before), func(line string) bool { return slices.Contains(after, line) })
+	if len(lost) > 0 || len(after) > len(before)+added {
+		e.Errorf("the repair lost %q; want\n%s\nand got\n%s", lost, strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}
+
+// refuses fails the test unless the fix of f, a finding on models, is an error before anything
+// has changed.
+func (e *env) refuses(f schemacheck.Finding, models ...any) {
+	e.Helper()
+	before := e.snapshot()
+	if err := e.repair(f); err == nil || !strings.Contains(err.Error(), "out of range") || !strings.Contains(err.Error(), "COUNT(*)") {
+		e.Errorf("way out of %v = %v; want the check of the values to be out of range", f, err)
+	}
+	if after := e.snapshot(); !slices.Equal(after, before) {
+		e.Errorf("after an error the database has\n%s\nwant\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+	if again := e.check(e.db, models...); !slices.ContainsFunc(again, func(g schemacheck.Finding) bool { return reflect.DeepEqual(f, g) }) {
+		e.Errorf("Check after an error = %v; want %v in it as before", again, f)
+	}
+}
+
+// snapshot returns the rows in the tables of the case, their foreign keys, and what the database
+// says of their columns, but for types and counters.
+func (e *env) snapshot() (list []string) {
+	e.Helper()
+	catalog, name := "information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema = "+e.space(), "table_name"
+	if e.sqlite() {
+		catalog, name = "sqlite_master WHERE type = 'table'", "name"
+	}
+	var tables []string
+	e.must(e.db.Raw(fmt.Sprintf("SELECT %s FROM %s AND substr(%s, 1, %d) = ?", name, catalog, name, len(e.prefix)), e.prefix).Scan(&tables))
+	for _, table := range tables {
+		var rows []map[string]any
+		e.looks++ // so that PostgreSQL's driver does not remember the types of the statement
+		e.must(e.db.Raw(fmt.Sprintf("SELECT * FROM %s -- %d", e.db.Statement.Quote(clause.Table{Name: table}), e.looks)).Scan(&rows))
+		for _, row := range rows {
+			for name, value := range row {
+				if row[name] = fmt.Sprint(value); value == nil {
+					delete(row, name)
+				} else if text, ok := value.([]byte); ok {
+					row[name] = string(text)
+				}
+			}
+			list = append(list, fmt.Sprint(table, row))
+		}
+	}
+	slices.Sort(list)
+	return slices.Concat(list, e.constraints(), e.rest())
+}
+
+// on reports whether the database is one that names says: "" is all, "!sqlite" all but SQLite.
+func (e *env) on(names string) bool {
+	e.Helper()
+	if name, not := strings.CutPrefix(names, "!"); not {
+		return !e.on(name)
+	}
+	return names == "" || names == e.db.Name() || names == "mariadb" && e.mariadb()
 }
 
 // mariadb reports whether the database is MariaDB, and not MySQL.
@@ -166,24 +346,25 @@ func (e *env) only(here bool, why string) {
 	}
 }
 
-// inWords fails the test unless f has no statements, and its words contain part.
-func (e *env) inWords(f schemacheck.Finding, part string) {
-	e.Helper()
-	if len(f.SQL) != 0 || f.Fix == "" || !strings.Contains(f.Fix, part) {
-		e.Errorf("finding = %v, SQL %q; want no SQL, and %q in words", f, f.SQL, part)
-	}
-}
-
 // countsNoMore fails the test if the database takes a row without a key.
 func (e *env) countsNoMore(table string) {
 	e.Helper()
-	if e.db.Exec("INSERT INTO "+e.prefix+table).Error == nil {
-		e.Error("INSERT without a key = nil; want an error, since nothing counts any more")
+	values := " DEFAULT VALUES"
+	if e.mysql() {
+		values = " () VALUES ()"
+	}
+	if e.db.Exec("INSERT INTO "+table+values).Error == nil {
+		e.Errorf("INSERT without a key into %s = nil; want an error, since nothing counts any more", table)
 	}
 }
 
 func (e *env) sqlite() bool   { return e.db.Name() == "sqlite" }
 func (e *env) postgres() bool { return e.db.Name() == "postgres" }
+
+// space returns the name of the schema of the case, in SQL.
+func (e *env) space() string {
+	return map[bool]string{true: "current_schema()", false: "DATABASE()"}[e.postgres()]
+}
 
 // constraints returns the foreign keys of the case from the database, in order:
 // name, columns, table, rules. The types of columns are not in it.
@@ -207,7 +388,8 @@ func (e *env) constraints() (list []string) {
 	return list
 }
 
-// rest returns what the database says of the columns of the case, their types apart.
+// rest returns what the database says of the columns of the case, their types and
+// counters apart.
 func (e *env) rest() (list []string) {
 	e.Helper()
 	if e.sqlite() {
@@ -215,36 +397,11 @@ func (e *env) rest() (list []string) {
 	}
 	comment := "column_comment"
 	if e.postgres() {
-		comment = "col_description(to_regclass(table_name), ordinal_position)"
+		comment = "col_description(to_regclass(quote_ident(table_name)), ordinal_position)"
 	}
-	e.must(e.db.Raw(`SELECT CONCAT_WS(' ', table_name, column_name, is_nullable, COALESCE(column_default, 'none'), ` + comment + `)
-		FROM information_schema.columns WHERE table_schema = ` + map[bool]string{true: "current_schema()", false: "DATABASE()"}[e.postgres()] +
-		` AND table_name LIKE '` + e.prefix + `%'`).Scan(&list))
+	e.must(e.db.Raw(`SELECT CONCAT_WS(' ', table_name, column_name, is_nullable,
+			CASE WHEN column_default LIKE '%nextval%' THEN 'none' ELSE COALESCE(column_default, 'none') END, `+comment+`)
+		FROM information_schema.columns WHERE table_schema = `+e.space()+` AND table_name LIKE ?`, e.prefix+"%").Scan(&list))
 	slices.Sort(list)
 	return list
-}
-
-// mends fails the test unless the statements of the findings on models lead to no
-// finding, one after another. They have to leave foreign keys and columns as they
-// were, but for types and counters.
-func (e *env) mends(models ...any) {
-	e.Helper()
-	constraints, rest := e.constraints(), e.rest()
-	e.repairs(models...)
-	if got := e.constraints(); !slices.Equal(got, constraints) {
-		e.Errorf("foreign keys after the repair = %q; want %q", got, constraints)
-	}
-	if got := e.rest(); !slices.Equal(got, rest) {
-		e.Errorf("columns after the repair = %q; want %q", got, rest)
-	}
-}
-
-// table makes a table whose keys are of the type key. If counted, it counts them.
-func (e *env) table(name, key, columns string, counted bool) {
-	e.Helper()
-	count := ""
-	if counted && e.mysql() {
-		count = " AUTO_INCREMENT"
-	}
-	e.ddl("CREATE TABLE `PRE_" + name + "` (`id` " + key + " NOT NULL" + count + ", PRIMARY KEY (`id`)" + columns + ")")
 }

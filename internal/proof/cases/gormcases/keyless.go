@@ -1,7 +1,6 @@
 package gormcases
 
 import (
-	"database/sql"
 	"errors"
 	"strings"
 
@@ -24,37 +23,6 @@ type Bearer struct{ ID types.Snowflake }
 
 // keylessCases try to store rows whose key is 0 or NULL.
 var keylessCases = []testCase{
-	{"CountedKeyIsRefusedUntilItsTagSaysWhoGivesIt", func(e *env) {
-		type Counted struct {
-			ID   types.Snowflake `gorm:"primaryKey;autoIncrement"`
-			Name string          `gorm:"size:40"`
-		}
-		type Pointed struct {
-			ID *types.Snowflake `gorm:"primaryKey;autoIncrement:true"`
-		}
-		type Tagged struct {
-			ID int64 `gorm:"primaryKey;autoIncrement;snowflake"`
-		}
-		type Public struct {
-			ID     types.Snowflake
-			Number uint64 `gorm:"autoIncrement;snowflake"`
-		}
-		e.ddl("CREATE TABLE `PRE_counteds` (`id` bigint PRIMARY KEY, `name` varchar(40))")
-		refused := func(what string, tx *gorm.DB) {
-			e.Helper()
-			if err := (*gormplugin.ModelError)(nil); !errors.As(tx.Error, &err) || !strings.Contains(err.Reason, "autoIncrement") {
-				e.Errorf("Create(%s) = %v; want a ModelError about autoIncrement", what, tx.Error)
-			}
-		}
-		refused("Counted", e.db.Create(&Counted{Name: "A"}))
-		refused("Counted with a key", e.db.Create(&Counted{ID: 5, Name: "A"}))
-		refused("map", e.db.Model(&Counted{}).Create(map[string]any{"name": "A"}))
-		refused("Pointed", e.db.Create(&Pointed{}))
-		refused("Tagged", e.db.Create(&Tagged{}))
-		refused("Public", e.db.Create(&Public{}))
-		e.count("counteds", 0)
-		equal(e, "keys asked for", e.src.given, 0)
-	}},
 	{"KeyIsNeverStoredAsZeroOrNULL", func(e *env) {
 		e.migrate(&Bearer{}, &Passport{}, &Item{})
 		hidden := gorm.Session{SkipHooks: true}
@@ -83,25 +51,5 @@ var keylessCases = []testCase{
 		if want := "Passport[1].BearerID"; tx.Error == nil || !strings.Contains(tx.Error.Error(), want) {
 			e.Errorf("Create = %v; want an error with %s", tx.Error, want)
 		}
-	}},
-	{"ZeroInAnyFormIsAMissingKey", func(e *env) {
-		type Nullable struct {
-			ID   types.NullSnowflake `gorm:"primaryKey;snowflake;type:bigint"`
-			Name string              `gorm:"size:40"`
-		}
-		e.migrate(&Item{}, &Nullable{})
-		for what, zero := range map[string]any{
-			"0": "0", "bytes": []byte("0"), "present": types.NullSnowflake{Valid: true}, "absent": sql.NullInt64{},
-			"int64": sql.NullInt64{Valid: true}, "text": sql.NullString{String: "0", Valid: true}, "float": 0.0, "nil": (*int64)(nil),
-		} {
-			m := map[string]any{"id": zero, "sku": what}
-			e.must(e.db.Model(&Item{}).Create(m))
-			id, _ := m["id"].(types.Snowflake)
-			e.fresh("key in the map that had a zero, "+what, id)
-			e.stored("items", "sku", what, id)
-		}
-		n := Nullable{Name: "A", ID: types.NullSnowflake{Valid: true}}
-		e.must(e.db.Create(&n))
-		e.stored("nullables", "name", "A", n.ID.Snowflake)
 	}},
 }

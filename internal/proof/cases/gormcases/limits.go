@@ -83,23 +83,6 @@ var limitCases = []testCase{
 			e.Errorf("rows of the pair = %d; want more than one, as documented", n)
 		}
 	}},
-	{"KeysRaiseACounterThatIsLeftOver", func(e *env) {
-		e.migrateOld()
-		insert := "INSERT INTO " + e.prefix + "counters (name) VALUES (?)"
-		e.must(e.db.Exec(insert, "first"))
-		type Counter struct {
-			ID   types.Snowflake
-			Name string `gorm:"size:40"`
-		}
-		c := Counter{Name: "ours"}
-		e.must(e.db.Create(&c))
-		e.must(e.db.Exec(insert, "counted"))
-		want := c.ID + 1 // which a source may give out next
-		if e.db.Name() == "postgres" {
-			want = 2
-		}
-		e.stored("counters", "name", "counted", want)
-	}},
 	{"KeyInATextConditionIsNotTakenByFirstOrCreate", func(e *env) {
 		e.migrate(&Item{})
 		var item Item

@@ -60,12 +60,13 @@ func run(t *testing.T, target Target, prefix string, list []testCase) {
 
 // checks returns the cases of schemacheck and of docs/migrating.md.
 func checks() []testCase {
-	return slices.Concat(checkCases, repairCases, integerChecks, migratingCases, backCases)
+	return slices.Concat(rowCases(modelRows()), rowCases(tableRows()), rowCases(signRows()), checkCases, rowCases(repairRows()), keepCases(), repairCases,
+		rowCases(integerRows()), integerChecks, migratingCases, backCases)
 }
 
 // cases returns the cases of the plugin.
 func cases() []testCase {
-	return slices.Concat(assignCases, mapCases, graphCases, fieldCases, statementCases, sourceCases, upsertCases, scopeCases, schemaCases,
+	return slices.Concat(assignCases, mapCases, graphCases, keyCases(), otherCases(), fieldCases, statementCases, sourceCases, upsertCases, scopeCases,
 		limitCases, transactionCases, impossibleCases, keylessCases, typedCases, integerCases, propertyCases, referenceCases, shardCases, rollingCases,
 	)
 }
@@ -86,6 +87,8 @@ type env struct {
 	log      recorder
 	ran      []guideBlock // of docs/migrating.md
 	between  func()       // called between its statements
+	sqlMode  string       // of the sessions that repair, on MySQL
+	looks    int          // at the tables
 }
 
 // open opens the target with config, its tables named for the case and its SQL
