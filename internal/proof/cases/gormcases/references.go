@@ -91,7 +91,7 @@ func leaveRoom[R any](e *env, clear bool) (d desk[R], stored int) {
 	id, gone := r.ID, r
 	equal(e, "desks of the room", len(e.keys("desks", "id", "room_id", id)), 1)
 	association := e.db.Model(&d).Association("Room")
-	err := association.Error
+	var err error
 	if clear {
 		err = association.Clear()
 	} else {

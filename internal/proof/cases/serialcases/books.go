@@ -125,7 +125,7 @@ func (k *books) step(t *testing.T) {
 	case 0:
 		count := 1 + k.Int64N(5)
 		got, err := k.store.Take(t.Context(), k.Name, name, at, count)
-		if is, text := k.refuses(at, p); !k.wants(t, "Take", err, is, text) {
+		if text, is := k.refuses(at, p); !k.wants(t, "Take", err, is, text) {
 			if got != p.last+1 {
 				t.Errorf("Take(%s) = %d; want %d", name, got, p.last+1)
 			}
@@ -187,17 +187,17 @@ func (p *period) add(what sqlserial.What, reason string) {
 	p.events = append(slices.Clip(p.events), sqlserial.Event{What: what, Last: p.last, Reason: reason})
 }
 
-// refuses returns why a period gives no number, and what the error says of it.
-func (k *books) refuses(at time.Time, p period) (is error, text string) {
+// refuses returns what the error says of a period that gives no number, and which error that is.
+func (k *books) refuses(at time.Time, p period) (text string, is error) {
 	switch day := k.day(at); {
 	case k.Chronological && day < k.date:
-		return serial.ErrBackdated, fmt.Sprintf("date %s-%s-%s, the last number %s-%s-%s", day[:4], day[4:6], day[6:], k.date[:4], k.date[4:6], k.date[6:])
+		return fmt.Sprintf("date %s-%s-%s, the last number %s-%s-%s", day[:4], day[4:6], day[6:], k.date[:4], k.date[4:6], k.date[6:]), serial.ErrBackdated
 	case p.closed:
-		return serial.ErrPeriodClosed, ""
+		return "", serial.ErrPeriodClosed
 	case p.last == k.limit:
-		return serial.ErrSeriesFull, fmt.Sprint("up to ", k.limit)
+		return fmt.Sprint("up to ", k.limit), serial.ErrSeriesFull
 	}
-	return nil, ""
+	return "", nil
 }
 
 // wants fails the test if an error is not as it should be, and reports whether there should be one.
@@ -229,7 +229,7 @@ func (k *books) transaction(t *testing.T) {
 		at, name := k.at(t, 0)
 		p := k.periods[name]
 		n, err := k.store.NextIn(t.Context(), tx, k.Series, at)
-		if is, text := k.refuses(at, p); k.wants(t, "NextIn", err, is, text) {
+		if text, is := k.refuses(at, p); k.wants(t, "NextIn", err, is, text) {
 			if n != (serial.Number{}) {
 				t.Errorf("NextIn = %+v with an error; want none", n)
 			}
