@@ -143,7 +143,7 @@ func (in *installation) ensure(db *gorm.DB) {
 //
 // The new rows that GORM saves with others are such rows: children under an upsert that names
 // the key, and rows of a belongs-to or a many-to-many under a DO NOTHING. A DO NOTHING of the
-// caller is left alone, who expects to meet rows.
+// caller is left alone, because the caller expects to meet rows.
 func (c *creation) dropUpsert(u upsert) bool {
 	if !u.namesKey && !(c.nested && u.isGormClause && u.conflict.DoNothing && len(c.columns) == 1) || c.rows.maps != nil || len(c.fresh) < c.rows.len() || c.stmt.DryRun ||
 		len(c.stmt.Schema.CreateClauses) > 0 || len(c.model.indexes()) > 0 || c.model.meetsUndeclared.Load() {

@@ -91,55 +91,29 @@ func (s *Store) change(ctx context.Context, name, tag string, f func(segment.Row
 		}
 		// The UPDATE compares what was read, because the lock does not hold if a proxy has sent the
 		// read to a replica.
-		written := row
-		if s.db.Dialect == dialect.MySQL {
-			written.Version = before.Version // until confirm
+		result, err := t.Exec(ctx, t.Text.update, row.Next, stride(row), row.Offset, row.Version, tag, before.Next, stride(before), before.Version)
+		if err != nil {
+			return change{}, err
 		}
-		err = write(ctx, t, t.Text.update, row.Next, stride(row), row.Offset, written.Version, tag, before.Next, stride(before), before.Version)
-		if err == nil && s.db.Dialect == dialect.MySQL {
-			err = s.confirm(ctx, t, row, written)
+		if n, err := result.RowsAffected(); err != nil || n != 1 {
+			return change{}, errors.Join(sqlrow.ErrConflict, err)
 		}
-		return change{before, row}, err
+		return change{before, row}, s.stored(ctx, t, row)
 	})
 	return done, s.explain(name, err)
 }
 
-// write runs an UPDATE, which returns sqlrow.ErrConflict unless it has changed one row.
-func write(ctx context.Context, t *tx, text string, args ...any) error {
-	result, err := t.Exec(ctx, text, args...)
-	if err != nil {
-		return err
-	}
-	if n, err := result.RowsAffected(); err != nil || n != 1 {
-		return errors.Join(sqlrow.ErrConflict, err)
-	}
-	return nil
-}
-
-// confirm writes the version of a row on MySQL, if all else is stored as written. Without strict mode
-// MySQL stores the greatest number that the column holds in place of a greater one, and each Take
-// would then begin there again. PostgreSQL and SQLite refuse such a number.
-//
-// It does not read the row back, because the last statement before COMMIT has to be a write. If a
-// node of Galera rolls a transaction back for the write of another node while the transaction reads,
-// MariaDB 10.11 reports that neither in the answer to the read nor at COMMIT: two Takes that had met
-// were then given the same numbers, since each found the row as it had written it. A write reports
-// it, or else stands alone and finds another row.
-func (s *Store) confirm(ctx context.Context, t *tx, row, written segment.Row) error {
-	err := write(ctx, t, t.Text.confirm, row.Version, row.Tag, row.Next, stride(row), row.Offset, written.Version)
-	if errors.Is(err, sqlrow.ErrConflict) {
-		if kept := s.stored(ctx, t, written); kept != nil {
-			return kept
-		}
-	}
-	return err
-}
-
-// stored reads back a row on MySQL and returns an error unless it is stored as written: see confirm.
+// stored reads back a row on MySQL and returns an error unless it is stored as written. Without strict
+// mode MySQL stores the greatest number that the column holds in place of a greater one, and each
+// Take would then begin there again. PostgreSQL and SQLite refuse such a number.
 func (s *Store) stored(ctx context.Context, t *tx, row segment.Row) error {
 	if s.db.Dialect != dialect.MySQL {
 		return nil
 	}
+	return t.Reread(ctx, func() error { return s.compare(ctx, t, row) })
+}
+
+func (s *Store) compare(ctx context.Context, t *tx, row segment.Row) error {
 	got, err := s.find(ctx, t, row.Tag)
 	if err != nil {
 		return err

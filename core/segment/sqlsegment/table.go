@@ -19,7 +19,6 @@ type texts struct {
 	alter          []string // Leaf's table
 	row, rows      string
 	insert, update string
-	confirm        string // on MySQL
 	sample         string // beginning of an INSERT for people, which a tag and ", 1, 1000)" complete
 }
 
@@ -43,7 +42,6 @@ func textsOf(d sqlstore.Dialect, names []string) texts {
 		sample: "INSERT INTO " + table + " (biz_tag, max_id, step) VALUES (",
 		update: d.Bind("UPDATE " + table + " SET max_id = ?, stride = ?, number_offset = ?, version = ?, update_time = CURRENT_TIMESTAMP" +
 			" WHERE biz_tag = ? AND max_id = ? AND stride = ? AND version = ?"),
-		confirm: "UPDATE " + table + " SET version = ? WHERE biz_tag = ? AND max_id = ? AND stride = ? AND number_offset = ? AND version = ?",
 	}
 }
 

@@ -2,6 +2,7 @@ package sqlserial
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
 // Take implements [serial.Store], for a series that this Store has defined. It runs in a
@@ -68,26 +70,42 @@ func (s *Store) row(ctx context.Context, t *tx, text string, series *validSeries
 	return c, err
 }
 
-// write stores a counter that row has read.
+// write stores a counter that row has read. It compares what was read, because the lock may have
+// ended, see [sqlrow.Tx.Reread].
 func (s *Store) write(ctx context.Context, t *tx, before, after counter, series *validSeries, period string) error {
-	closed := 0
-	if after.closed {
-		closed = 1
-	}
+	changed := int64(1)
 	var err error
 	if before.found {
-		_, err = t.Exec(ctx, t.Text.update, after.last, closed, series.Name, period)
+		var result sql.Result
+		if result, err = t.Exec(ctx, t.Text.update, after.last, boolean(after.closed), series.Name, period, before.last, boolean(before.closed)); err == nil {
+			changed, err = result.RowsAffected()
+		}
 	} else { // if another process inserts it first, Do begins anew
-		_, err = t.Exec(ctx, t.Text.insert, series.Name, period, after.last, closed)
+		_, err = t.Exec(ctx, t.Text.insert, series.Name, period, after.last, boolean(after.closed))
 	}
-	if err != nil || s.db.Dialect != dialect.MySQL {
-		return err // the other databases refuse a number that the column does not hold
+	if err == nil && s.db.Dialect == dialect.MySQL {
+		// Without strict mode MySQL stores the greatest number that the column holds in place of a greater
+		// one, and counts no row if that was there before. The other databases refuse it.
+		err = t.Reread(ctx, func() error {
+			stored, err := s.row(ctx, t, t.Text.look, series, period)
+			if err == nil && stored.last != after.last {
+				err = notKept(after.last)
+			}
+			return err
+		})
 	}
-	stored, err := s.row(ctx, t, t.Text.look, series, period)
-	if err == nil && stored.last != after.last {
-		err = notKept(after.last)
+	if err == nil && changed == 0 {
+		err = sqlrow.ErrConflict
 	}
 	return err
+}
+
+// boolean returns the value of the column closed.
+func boolean(closed bool) int {
+	if closed {
+		return 1
+	}
+	return 0
 }
 
 // notKept returns the error of a number that the column last does not hold.

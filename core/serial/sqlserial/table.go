@@ -44,7 +44,7 @@ func textsOf(d sqlstore.Dialect, names []string) texts {
 		look:       d.Bind(last + lock),
 		last:       d.Bind(last),
 		insert:     d.Bind("INSERT INTO " + counters + " (series, period, last, closed) VALUES (?, ?, ?, ?)"),
-		update:     d.Bind("UPDATE " + counters + " SET last = ?, closed = ? WHERE series = ? AND period = ?"),
+		update:     d.Bind("UPDATE " + counters + " SET last = ?, closed = ? WHERE series = ? AND period = ? AND last = ? AND closed = ?"),
 		event:      d.Bind("INSERT INTO " + events + " (series, period, position, what, happened, last, reason) VALUES (?, ?, ?, ?, ?, ?, ?)"),
 		events:     d.Bind("SELECT what, happened, last, reason FROM " + events + " WHERE series = ? AND period = ? ORDER BY position"),
 	}

@@ -74,6 +74,29 @@ func (t *Tx) Each(ctx context.Context, f func(scan func(...any) error) error, te
 	return each(ctx, t.executor, f, text, args...)
 }
 
+// Reread runs read, which looks at what the transaction has written, and returns its error, or
+// [ErrConflict] if the transaction has ended meanwhile.
+//
+// If a node of Galera rolls a transaction back for the write of another node while the transaction
+// reads, MariaDB 10.11 at times reports that neither in the answer nor at COMMIT. The read then shows
+// the row of the other, which may equal what was written, and statements that follow stand alone. The
+// answer to a write always reports it. A savepoint ends with its transaction, and to release one that is
+// gone is an error. A read before the first write of a transaction needs no savepoint if the write
+// compares all that was read.
+func (t *Tx) Reread(ctx context.Context, read func() error) error {
+	if t.db.config.Dialect != dialect.MySQL {
+		return read()
+	}
+	if _, err := t.executor.ExecContext(ctx, "SAVEPOINT snowkey"); err != nil {
+		return err
+	}
+	err := read()
+	if _, ended := t.executor.ExecContext(ctx, "RELEASE SAVEPOINT snowkey"); ended != nil {
+		return fmt.Errorf("%w: the server has ended the transaction: %w", ErrConflict, errors.Join(ended, err))
+	}
+	return err
+}
+
 func each(ctx context.Context, e Executor, f func(scan func(...any) error) error, text string, args ...any) error {
 	rows, err := e.QueryContext(ctx, text, args...)
 	if err != nil {

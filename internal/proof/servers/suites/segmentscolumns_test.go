@@ -208,6 +208,9 @@ func TestNumbersThatTheCounterDoesNotKeepAreNotReturned(t *testing.T) {
 		if first, err := store.Take(t.Context(), many.Name, "", at, 3); first != end-2 || err != nil {
 			t.Errorf("Take of those that it keeps = %d, %v; want %d", first, err, end-2)
 		}
+		if first, err := store.Take(t.Context(), many.Name, "", at, 1); !refused(err) {
+			t.Errorf("Take behind them = %d, %v; want %v", first, err, sqlstore.ErrSchema)
+		}
 		fresh := serial.Series{Name: "fresh", Prefix: "FRESH", Digits: 12}
 		must(t, store.Define(t.Context(), fresh))
 		if err := store.MoveIn(t.Context(), fresh.Name, "", 1<<39); !refused(err) {
