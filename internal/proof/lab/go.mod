@@ -12,6 +12,7 @@ replace (
 require (
 	entgo.io/ent v0.14.5
 	github.com/99designs/gqlgen v0.17.94
+	github.com/bufbuild/protocompile v0.14.1
 	github.com/bwmarrin/snowflake v0.3.0
 	github.com/bytedance/sonic v1.15.5
 	github.com/chromedp/cdproto v0.159.0
@@ -57,7 +58,6 @@ require (
 	go.opentelemetry.io/otel/sdk/metric v1.46.0
 	go.uber.org/zap v1.17.0
 	go.yaml.in/yaml/v3 v3.0.5
-	google.golang.org/grpc v1.80.0
 	google.golang.org/protobuf v1.36.12
 	gorm.io/driver/mysql v1.6.0
 	gorm.io/driver/postgres v1.6.3
@@ -181,6 +181,7 @@ require (
 	golang.org/x/tools v0.48.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260414002931-afd174a4e478 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260414002931-afd174a4e478 // indirect
+	google.golang.org/grpc v1.80.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect

@@ -11,9 +11,10 @@ import (
 
 	"github.com/linkedin/goavro/v2"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/snowkey/snowkey/internal/proof/lab/compat/internal/large"
-	"github.com/snowkey/snowkey/internal/proof/lab/compat/internal/shop"
 	"github.com/snowkey/snowkey/internal/proof/servers/node"
 	"github.com/snowkey/snowkey/types"
 )
@@ -57,8 +58,9 @@ func TestJavaScriptRoundsAKeyThatIsANumberAndKeepsAString(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	message := func(key types.Snowflake) *shop.Keys {
-		return &shop.Keys{Int64: key.Int64(), Uint64: uint64(key), Sint64: key.Int64(), Fixed64: uint64(key), Sfixed64: key.Int64(), JsString: key.Int64()}
+	// A message of generated code with an int64, which the protobuf module has itself.
+	message := func(key types.Snowflake) *descriptorpb.UninterpretedOption {
+		return &descriptorpb.UninterpretedOption{NegativeIntValue: proto.Int64(key.Int64())}
 	}
 	var documents []json.RawMessage
 	var want []string

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/snowkey/snowkey/internal/proof/lab/compat/internal/large"
-	"github.com/snowkey/snowkey/internal/proof/lab/compat/internal/shop"
 	"github.com/snowkey/snowkey/internal/proof/servers/node"
 	"github.com/snowkey/snowkey/types"
 )
@@ -26,18 +25,18 @@ type reading struct {
 // readings returns what each library makes of the keys.
 func readings(t *testing.T, keys []types.Snowflake) map[string][]reading {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("..", "internal", "shop", "shop.proto"))
+	source, err := os.ReadFile(filepath.Join("testdata", "keys.proto"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	marshal := func(m proto.Message) []byte {
-		wire, err := proto.Marshal(m)
+		wire, err := proto.MarshalOptions{Deterministic: true}.Marshal(m) // in the order of the fields, as generated code does
 		if err != nil {
 			t.Fatal(err)
 		}
 		return wire
 	}
-	file := protodesc.ToFileDescriptorProto(shop.File_shop_proto)
+	file := protodesc.ToFileDescriptorProto(empty(t).Descriptor().ParentFile())
 	work := struct {
 		Source      string   `json:"source"`
 		Descriptors []byte   `json:"descriptors"`
@@ -47,7 +46,7 @@ func readings(t *testing.T, keys []types.Snowflake) map[string][]reading {
 		Descriptors: marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{file}}),
 	}
 	for _, key := range keys {
-		work.Messages = append(work.Messages, marshal(&shop.Keys{Int64: key.Int64(), JsString: key.Int64()}))
+		work.Messages = append(work.Messages, marshal(message(t, key, "int64", "js_string")))
 	}
 	text, err := json.Marshal(work)
 	if err != nil {
@@ -87,9 +86,9 @@ func TestJavaScriptReadsAnInt64OfProtobuf(t *testing.T) {
 					}
 					continue
 				}
-				var back shop.Keys
-				if err := proto.Unmarshal(got.Sent, &back); err != nil || back.GetInt64() != key.Int64() || got.Text != key.String() {
-					t.Errorf("the key %d has the text %s and comes back as %d, %v; want no change", key, got.Text, back.GetInt64(), err)
+				back := empty(t)
+				if err := proto.Unmarshal(got.Sent, back); err != nil || !proto.Equal(back, message(t, key, "int64")) || got.Text != key.String() {
+					t.Errorf("the key %d has the text %s and comes back as %v, %v; want no change", key, got.Text, back, err)
 				}
 			}
 		})

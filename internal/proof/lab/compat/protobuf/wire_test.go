@@ -1,32 +1,70 @@
-// Package protobuf tests what Protobuf, its JSON and its JavaScript libraries do to a key.
+// Package protobuf tests what Protobuf, its JSON, its JavaScript libraries and gRPC-gateway do to a key.
 package protobuf
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 
+	"github.com/bufbuild/protocompile"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/snowkey/snowkey/internal/proof/lab/compat/internal/large"
-	"github.com/snowkey/snowkey/internal/proof/lab/compat/internal/shop"
 	"github.com/snowkey/snowkey/types"
 )
 
-// message returns a message with the key in every field.
-func message(key types.Snowflake) *shop.Keys {
-	return &shop.Keys{
-		Int64: key.Int64(), Uint64: uint64(key), Sint64: key.Int64(), Fixed64: uint64(key), Sfixed64: key.Int64(),
-		String_: key.String(), JsString: key.Int64(),
+// file is what protoc would make of testdata/keys.proto.
+var file = sync.OnceValues(func() (protoreflect.FileDescriptor, error) {
+	compiler := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{"testdata"}}}
+	files, err := compiler.Compile(context.Background(), "keys.proto")
+	if err != nil {
+		return nil, err
 	}
+	return files[0], nil
+})
+
+// empty returns a message without a key.
+func empty(t *testing.T) *dynamicpb.Message {
+	t.Helper()
+	file, err := file()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dynamicpb.NewMessage(file.Messages().ByName("Keys"))
+}
+
+// message returns a message with the key in the fields, or in every field.
+func message(t *testing.T, key types.Snowflake, names ...protoreflect.Name) *dynamicpb.Message {
+	t.Helper()
+	m := empty(t)
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		if len(names) > 0 && !slices.Contains(names, field.Name()) {
+			continue
+		}
+		switch field.Kind() {
+		case protoreflect.StringKind:
+			m.Set(field, protoreflect.ValueOfString(key.String()))
+		case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+			m.Set(field, protoreflect.ValueOfUint64(uint64(key)))
+		default:
+			m.Set(field, protoreflect.ValueOfInt64(key.Int64()))
+		}
+	}
+	return m
 }
 
 // scanned returns the keys of the fields of a message, each by Scan.
-func scanned(t *testing.T, m *shop.Keys) map[protoreflect.Name]types.Snowflake {
+func scanned(t *testing.T, m *dynamicpb.Message) map[protoreflect.Name]types.Snowflake {
 	t.Helper()
 	keys := map[protoreflect.Name]types.Snowflake{}
-	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		var key types.Snowflake
 		if err := key.Scan(value.Interface()); err != nil {
 			t.Errorf("Scan(%v) of the field %s = %v; want nil", value, field.Name(), err)
@@ -38,10 +76,10 @@ func scanned(t *testing.T, m *shop.Keys) map[protoreflect.Name]types.Snowflake {
 }
 
 // every fails the test unless each field of the message has the key.
-func every(t *testing.T, how string, m *shop.Keys, key types.Snowflake) {
+func every(t *testing.T, how string, m *dynamicpb.Message, key types.Snowflake) {
 	t.Helper()
 	keys := scanned(t, m)
-	if fields := m.ProtoReflect().Descriptor().Fields().Len(); len(keys) != fields {
+	if fields := m.Descriptor().Fields().Len(); len(keys) != fields {
 		t.Errorf("%s keeps the fields %v; want %d of them", how, keys, fields)
 	}
 	for field, got := range keys {
@@ -53,25 +91,25 @@ func every(t *testing.T, how string, m *shop.Keys, key types.Snowflake) {
 
 func TestProtobufKeepsAKeyInEveryType(t *testing.T) {
 	for _, key := range large.Keys {
-		wire, err := proto.Marshal(message(key))
+		wire, err := proto.Marshal(message(t, key))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back shop.Keys
-		if err := proto.Unmarshal(wire, &back); err != nil {
+		back := empty(t)
+		if err := proto.Unmarshal(wire, back); err != nil {
 			t.Fatal(err)
 		}
-		every(t, "the wire", &back, key)
+		every(t, "the wire", back, key)
 	}
 }
 
 // Other programs may write a number.
 func TestProtojsonReadsANumberExactly(t *testing.T) {
 	for _, key := range large.Keys {
-		var back shop.Keys
+		back := empty(t)
 		text := `{"int64": ` + key.String() + `, "fixed64": ` + key.String() + "}"
-		if err := protojson.Unmarshal([]byte(text), &back); err != nil || back.GetInt64() != key.Int64() || back.GetFixed64() != uint64(key) {
-			t.Errorf("protojson.Unmarshal(%s) = %v, %v; want the key in both", text, &back, err)
+		if err := protojson.Unmarshal([]byte(text), back); err != nil || !proto.Equal(back, message(t, key, "int64", "fixed64")) {
+			t.Errorf("protojson.Unmarshal(%s) = %v, %v; want the key in both", text, back, err)
 		}
 	}
 }
@@ -82,14 +120,7 @@ func TestAKeyIsNineBytesAsInt64AndEightAsFixed64(t *testing.T) {
 	for field, want := range map[protoreflect.Name]int{
 		"int64": 9, "uint64": 9, "sint64": 9, "fixed64": 8, "sfixed64": 8, "string": 19, "js_string": 8,
 	} {
-		one := message(newKey).ProtoReflect()
-		one.Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-			if f.Name() != field {
-				one.Clear(f)
-			}
-			return true
-		})
-		if got := proto.Size(one.Interface()) - 1; got != want {
+		if got := proto.Size(message(t, newKey, field)) - 1; got != want {
 			t.Errorf("size of %d in the field %s = %d bytes; want %d", newKey, field, got, want)
 		}
 	}
