@@ -148,9 +148,6 @@ const (
 	maxRunAhead     = 10 * time.Second
 )
 
-// defaultRollbackWait is the default Config.RollbackWait.
-const defaultRollbackWait = 5 * time.Millisecond
-
 // defaultLeaseWait is the default Config.MaxLeaseWait, long enough to replace a lost lease.
 const defaultLeaseWait = 5 * time.Second
 

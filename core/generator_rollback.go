@@ -60,6 +60,9 @@ func (r Rollback) String() string {
 // ErrClockBack is matched by every [*ClockBackError].
 var ErrClockBack = errors.New("core: the wall clock has stepped back")
 
+// defaultRollbackWait is the default Config.RollbackWait.
+const defaultRollbackWait = 5 * time.Millisecond
+
 // A ClockBackError is returned under Refuse, under Wait when waiting is not enough, and under
 // Backfill for a tick that the ring has forgotten. The call has taken no number, or has lost
 // the one that it had.
