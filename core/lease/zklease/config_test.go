@@ -2,6 +2,7 @@ package zklease
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,13 +26,15 @@ func TestNewRefusesBadSettings(t *testing.T) {
 		{"the server's own", Config{Prefix: "/zookeeper"}, `Config.Prefix is "/zookeeper"`},
 		{"in the server's own", Config{Prefix: "/zookeeper/x"}, `Config.Prefix is "/zookeeper/x"`},
 		{"control character", Config{Prefix: "/a\x00"}, `Config.Prefix is "/a\x00"`},
+		{"delete character", Config{Prefix: "/a\x7f"}, `Config.Prefix is "/a\x7f"`},
 		{"private use", Config{Prefix: "/a\uf000"}, `Config.Prefix is "/a\uf000"`},
+		{"special", Config{Prefix: "/a\ufff0"}, `Config.Prefix is "/a\ufff0"`},
 		{"no UTF-8", Config{Prefix: "/a\xff"}, `Config.Prefix is "/a\xff"`},
 		{"too long", Config{Prefix: "/" + strings.Repeat("a", 256)}, `want at most 256 bytes`},
 		{"empty ACL", Config{ACL: []zk.ACL{}}, `Config.ACL is empty`},
 		{"large ACL", Config{ACL: zk.DigestACL(zk.PermAll, strings.Repeat("user", 1024), "sesame")}, `want at most 4096`},
 	} {
-		_, err := New(&session{}, test.config)
+		_, err := New(faulty{}, test.config)
 		var bad *core.ValueError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "zklease: ") {
 			t.Errorf("%s: New = error %v; want a *core.ValueError with %s", test.name, err, test.want)
@@ -49,8 +52,8 @@ func TestNewRefusesBadSettings(t *testing.T) {
 }
 
 func TestNewAcceptsWhatZooKeeperDoes(t *testing.T) {
-	for _, base := range []string{"", "/a", "/zookeepers", "/services/snow key/.hidden/ü", "/" + strings.Repeat("a", 255)} {
-		if _, err := New(&session{}, Config{Prefix: base}); err != nil {
+	for _, base := range []string{"", "/a", "/zookeepers", "/services/snow key/.hidden/ü", "/\uf900\U00010000", "/" + strings.Repeat("a", 255)} {
+		if _, err := New(faulty{}, Config{Prefix: base}); err != nil {
 			t.Errorf("New(conn, Config{Prefix: %q}) = error %v; want a store", base, err)
 		}
 	}
@@ -61,33 +64,41 @@ func TestEveryZnodeHasTheACL(t *testing.T) {
 		"default": {nil, zk.WorldACL(zk.PermAll)},
 		"digest":  {zk.DigestACL(zk.PermAll, "user", "sesame"), zk.DigestACL(zk.PermAll, "user", "sesame")},
 	} {
-		sv := newServer()
-		s := newStore(t, &session{server: sv}, Config{Prefix: "/a/b", ACL: test.acl})
+		p := newSite(t, loginAs(t, "user", "sesame"))
+		p.config.ACL = test.acl
+		s := p.below("/a/b").store()
 		if test.acl != nil {
 			test.acl[0].Perms = 0 // the store has a copy
 		}
 		hold(t, s, claimOf(four, "me"))
-		for path, n := range sv.nodes {
-			if path != "/" && (len(n.acl) != 1 || n.acl[0] != test.want[0]) {
-				t.Errorf("%s: the ACL of %s = %v; want %v", name, path, n.acl, test.want)
+		znodes := 0
+		var walk func(path string)
+		walk = func(path string) {
+			znodes++
+			if acl, _, err := p.conn.GetACL(p.config.Prefix + path); err != nil || !slices.Equal(acl, test.want) {
+				t.Errorf("%s: the ACL of %q = %v, %v; want %v", name, path, acl, err, test.want)
+			}
+			for _, name := range p.names(path) {
+				walk(path + "/" + name)
 			}
 		}
-		if want := 2 + 1 + 2 + 4 + 1; len(sv.nodes)-1 != want {
-			t.Errorf("%s: %d znodes; want %d", name, len(sv.nodes)-1, want)
+		walk("")
+		if want := 3 + 1 + 2 + 4 + 1; znodes != want { // prefix, clock, space, rows, record
+			t.Errorf("%s: %d znodes; want %d", name, znodes, want)
 		}
 	}
 }
 
 func TestNamespacesOfDotsHaveTheirOwnPlaces(t *testing.T) {
-	sv := newServer()
-	s, _ := sv.open(t)
+	p := newSite(t)
+	s := p.store()
 	for namespace, path := range map[string]string{
-		".": "/s/%2E/3", "..": "/s/%2E%2E/3", "...": "/s/.../3", ".a": "/s/.a/3", strings.Repeat("a", 64): "/s/" + strings.Repeat("a", 64) + "/3",
+		".": "/%2E/3", "..": "/%2E%2E/3", "...": "/.../3", ".a": "/.a/3", strings.Repeat("a", 64): "/" + strings.Repeat("a", 64) + "/3",
 	} {
 		sp := four
 		sp.Namespace = namespace
 		hold(t, s, claimOf(sp, "me"))
-		if got, _ := sv.peek(path); got != "v1 workers=4 state=complete" {
+		if got, _ := p.get(path); got != "v1 workers=4 state=complete" {
 			t.Errorf("%s after Claim in namespace %q = %q; want it to be complete", path, namespace, got)
 		}
 	}

@@ -1,94 +1,106 @@
 package zklease
 
 import (
+	"context"
 	"fmt"
-	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 )
 
-// records returns the names of the records of a row.
-func (sv *server) records(row string) (names []string) {
-	sv.poke(func(nodes map[string]znode) {
-		for name := range nodes {
-			if path.Dir(name) == row {
-				names = append(names, path.Base(name))
-			}
-		}
-	})
-	return names
-}
-
 // No call waits until old records are deleted, and it may fail.
 func TestOldRecordsAreDeletedBesideTheClaim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const row = "/s/shop/3/0"
-		sv := newServer()
-		s, conn := sv.open(t)
-		sp := four
-		sp.Workers = 1
-		take := func() {
-			c := claimOf(sp, fmt.Sprint(len(sv.records(row))))
-			r := hold(t, s, c)
-			if err := s.Release(t.Context(), releaseOf(c, r, c.Nonce+"2")); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
+	p := newSite(t)
+	sp := four
+	sp.Workers = 1
+	const before, row = leasestore.HistoryLength + spare, "/shop/3/0"
+	if err := p.store().Register().Make(t.Context(), sp); err != nil {
+		t.Fatal(err)
+	}
+	for epoch := 1; epoch < before; epoch++ {
+		p.create(fmt.Sprintf("%s/%d", row, epoch), nil)
+	}
+	p.change(row, func(row *leasestore.Row) { row.Epoch = before - 1 })
+
+	stall, pruned := make(chan struct{}), make(chan error)
+	s := p.open(func(name string, call func() error) error {
+		switch {
+		case name == "list "+row:
+			return zk.ErrNoServer
+		case name == "list "+row+" (2)":
+			<-stall
+		case strings.HasPrefix(name, "list "):
+			t.Errorf("%s: want two claims to delete records, and no release", name)
+		case strings.HasPrefix(name, "prune "):
+			err := call()
+			pruned <- err
+			return err
 		}
-		for range leasestore.HistoryLength + spare {
-			take()
-		}
-		if n := len(sv.records(row)); n != leasestore.HistoryLength+spare {
-			t.Fatalf("%d claims have left %d records; want all", leasestore.HistoryLength+spare, n)
-		}
-		conn.inject(once("list", row, fault{lost: zk.ErrNoServer}))
-		take()
-		if n := len(sv.records(row)); n != leasestore.HistoryLength+spare+1 {
-			t.Errorf("the claim that cannot list the records has left %d; want one more", n)
-		}
-		stall := make(chan struct{})
-		conn.inject(once("list", row, fault{until: stall}))
-		take() // which does not wait for it
-		close(stall)
-		synctest.Wait()
-		names := sv.records(row)
-		slices.SortFunc(names, func(a, b string) int { return len(a)*1000 + strings.Compare(a, b) - len(b)*1000 })
-		if last := fmt.Sprint(2*(leasestore.HistoryLength+spare) + 3); len(names) != leasestore.HistoryLength || names[len(names)-1] != last {
-			t.Errorf("records = %q; want the last %d, up to %s", names, leasestore.HistoryLength, last)
-		}
+		return call()
 	})
+	for _, want := range []int{before, before + 1, before + 2} {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := claimOf(sp, "me")
+		r, err := s.Claim(ctx, c)
+		cancel()
+		if err != nil {
+			t.Fatalf("Claim = error %v; want a row", err)
+		}
+		if got := len(p.names(row)); got != want {
+			t.Errorf("after a claim that deletes none, or not yet: %d records; want %d", got, want)
+		}
+		if err := s.Release(t.Context(), releaseOf(c, r, "n1")); err != nil {
+			t.Fatalf("Release = error %v; want none", err)
+		}
+	}
+	close(stall)
+	if err := <-pruned; err != nil {
+		t.Errorf("deletion of records = error %v; want none", err)
+	}
+	want := []string{strconv.Itoa(before + 2), strconv.Itoa(before + 4)} // a release has an epoch too
+	for epoch := before; len(want) < leasestore.HistoryLength; epoch-- {
+		want = append(want, strconv.Itoa(epoch))
+	}
+	slices.Sort(want)
+	if got := p.names(row); !slices.Equal(got, want) {
+		t.Errorf("records = %q; want the last %d, %q", got, leasestore.HistoryLength, want)
+	}
 }
 
 // A claim whose record is in the way of another, or that may not make it, is granted without.
 func TestAClaimGoesOnWithoutItsRecord(t *testing.T) {
-	for name, hinder := range map[string]func(sv *server, conn *session){
-		"a znode of the name": func(sv *server, _ *session) {
-			sv.poke(func(nodes map[string]znode) { nodes["/s/shop/3/0/1"] = znode{data: "of another"} })
+	for name, test := range map[string]struct {
+		before func(p site)
+		hook   hook
+	}{
+		"a znode of the name": {
+			func(p site) { p.create("/shop/3/0/1", []byte("of another")) },
+			func(_ string, call func() error) error { return call() },
 		},
-		"no right": func(_ *server, conn *session) { conn.inject(once("multi", "/0", fault{lost: zk.ErrNoAuth})) },
+		"no right": {
+			func(site) {},
+			at("swap /shop/3/0", unsent(zk.ErrNoAuth)),
+		},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			sv := newServer()
-			s, conn := sv.open(t)
-			sp := four
-			sp.Workers = 1
-			if err := s.Register().Make(t.Context(), sp); err != nil {
-				t.Fatal(err)
-			}
-			hinder(sv, conn)
-			c := claimOf(sp, "me")
-			c.Holder = "web"
-			r := hold(t, s, c)
-			want := []leasestore.Holder{{Epoch: 1, Holder: "web", Until: r.Row.Until}}
-			if all, err := s.History(t.Context(), sp, 0); err != nil || !slices.Equal(all, want) {
-				t.Errorf("%s: History() = %+v, %v; want what the row tells, %+v", name, all, err, want)
-			}
-		})
+		p := newSite(t)
+		sp := four
+		sp.Workers = 1
+		if err := p.store().Register().Make(t.Context(), sp); err != nil {
+			t.Fatal(err)
+		}
+		test.before(p)
+		s := p.open(test.hook)
+		c := claimOf(sp, "me")
+		c.Holder = "web"
+		r := hold(t, s, c)
+		want := []leasestore.Holder{{Epoch: 1, Holder: "web", Until: r.Row.Until}}
+		if all, err := s.History(t.Context(), sp, 0); err != nil || !slices.Equal(all, want) {
+			t.Errorf("%s: History() = %+v, %v; want what the row tells, %+v", name, all, err, want)
+		}
 	}
 }

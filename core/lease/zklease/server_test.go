@@ -177,7 +177,6 @@ func TestLeaseOutlivesItsSession(t *testing.T) {
 	}()
 	s := newStore(t, conn, Config{})
 	c := claimOf(four, "me")
-	c.Skew = window                                                 // a busy machine stops a claim for seconds
 	r := hold(t, newStore(t, connect(t, server.addr), Config{}), c) // on a session that survives one
 	var known []string
 	// renew sends one request. On a slow machine a session this short may end at any time.
@@ -222,9 +221,8 @@ func TestLeaseOutlivesItsSession(t *testing.T) {
 
 // The largest configuration that New accepts fits into what a server accepts.
 func TestLargestTransactionFits(t *testing.T) {
-	addr := servertest.ZooKeeper(t)
-	base := freshPrefix(t, addr)
-	base += "/" + strings.Repeat("b", maxPrefix-len(base)-1)
+	p := newSite(t)
+	p = p.below("/" + strings.Repeat("b", maxPrefix-len(p.config.Prefix)-1))
 	acl := zk.WorldACL(zk.PermAll)
 	for i := 0; ; i++ {
 		more := zk.DigestACL(zk.PermAll, fmt.Sprintf("user%03d", i), "sesame")
@@ -233,11 +231,10 @@ func TestLargestTransactionFits(t *testing.T) {
 		}
 		acl = append(acl, more...)
 	}
-	s := newStore(t, connect(t, addr), Config{Prefix: base, ACL: acl})
+	p.config.ACL = acl
 	sp := leasestore.Space{Namespace: strings.Repeat("n", 64), Datacenter: 1<<62 - 1, Workers: 2 * batch, Layout: "x"}
-	c := claimOf(sp, "me")
-	c.Skew = window
-	hold(t, s, c)
+	s := p.store()
+	hold(t, s, claimOf(sp, "me"))
 	rows, _, err := s.Rows(t.Context(), sp)
 	if err != nil || len(rows) != 2*batch {
 		t.Errorf("Rows = %d rows, %v; want %d", len(rows), err, 2*batch)
@@ -246,14 +243,13 @@ func TestLargestTransactionFits(t *testing.T) {
 
 // A hundred processes with separate connections start for the first time.
 func TestHundredFirstStartsShareASpace(t *testing.T) {
-	addr := servertest.ZooKeeper(t)
-	config := Config{Prefix: freshPrefix(t, addr) + "/deep/base"}
+	p := newSite(t).below("/deep/base")
 	sp := four
 	sp.Workers = 300
 	const processes = 100
 	stores := make([]*Store, processes)
 	for i := range stores {
-		stores[i] = newStore(t, connect(t, addr), config)
+		stores[i] = newStore(t, connect(t, servertest.ZooKeeper(t)), p.config)
 	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -261,7 +257,6 @@ func TestHundredFirstStartsShareASpace(t *testing.T) {
 	for i, s := range stores {
 		wg.Go(func() {
 			c := claimOf(sp, fmt.Sprintf("p%d", i))
-			c.Skew = window
 			r, err := s.Claim(t.Context(), c)
 			mu.Lock()
 			defer mu.Unlock()
@@ -279,20 +274,14 @@ func TestHundredFirstStartsShareASpace(t *testing.T) {
 }
 
 func TestForbiddenByTheServerIsUnsure(t *testing.T) {
-	addr := servertest.ZooKeeper(t)
-	base := freshPrefix(t, addr)
-	admin := connect(t, addr, func(c *zk.Conn) {
-		if err := c.AddAuth("digest", []byte("user:sesame")); err != nil {
-			t.Fatalf("AddAuth = error %v; want none", err)
-		}
-	})
+	p := newSite(t, loginAs(t, "user", "sesame"))
+	stranger := newStore(t, connect(t, servertest.ZooKeeper(t)), p.config)
+	p.config.ACL = zk.DigestACL(zk.PermAll, "user", "sesame")
 	c := claimOf(four, "me")
-	c.Skew = window
-	r := hold(t, newStore(t, admin, Config{Prefix: base, ACL: append(zk.DigestACL(zk.PermAll, "user", "sesame"), zk.WorldACL(zk.PermRead|zk.PermDelete)...)}), c)
-	stranger := newStore(t, connect(t, addr), Config{Prefix: base})
-	for _, op := range operations(c, r) {
-		if err := op.do(t.Context(), stranger); !errors.Is(err, zk.ErrNoAuth) || !errors.Is(err, leasestore.ErrPermanent) || definite(err) || strings.Contains(err.Error(), "sesame") {
-			t.Errorf("%s by a stranger = error %v; want zk.ErrNoAuth", op.name, err)
+	r := hold(t, p.store(), c)
+	for name, do := range operations {
+		if err := do(t.Context(), stranger, c, r); !errors.Is(err, zk.ErrNoAuth) || !errors.Is(err, leasestore.ErrPermanent) || definite(err) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s by a stranger = error %v; want zk.ErrNoAuth", name, err)
 		}
 	}
 }
