@@ -10,7 +10,7 @@ import (
 
 	"github.com/snowkey/snowkey"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/filesystem/filesystemtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/filesystemtest"
 )
 
 // As by docker run -v shop.db:/data/shop.db. A folder that is mounted is one folder.

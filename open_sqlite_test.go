@@ -27,7 +27,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/filesystem"
-	"github.com/snowkey/snowkey/internal/base/filesystem/filesystemtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/filesystemtest"
 )
 
 // A shim is a driver of SQLite that changes the names of databases that it is given, and what SQLite

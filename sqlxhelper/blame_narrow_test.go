@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
@@ -35,7 +35,7 @@ func TestNothingIsSentToAServerAgain(t *testing.T) {
 	}{
 		{sqlxhelper.MySQL, mysql, &MySQLError{1213}, true},
 		{sqlxhelper.MySQL, mysql, &MySQLError{1062}, false},
-		{sqlxhelper.PostgreSQL, postgres, dialecttest.Postgres("23505"), false},
+		{sqlxhelper.PostgreSQL, postgres, drivererrors.Postgres("23505"), false},
 	} {
 		db, mock := newMock(t)
 		tx := newTx(t, db, mock)

@@ -1,12 +1,12 @@
 package sqlxhelper
 
-import "github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
+import "github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
 
 // MySQLError and the functions below are errors as drivers have them.
-type MySQLError = dialecttest.MySQLError
+type MySQLError = drivererrors.MySQLError
 
 var (
-	postgres = dialecttest.Postgres
-	mysql    = dialecttest.MySQL
-	mattn    = dialecttest.Mattn
+	postgres = drivererrors.Postgres
+	mysql    = drivererrors.MySQL
+	mattn    = drivererrors.Mattn
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
@@ -132,7 +132,7 @@ func TestCallWhoseContextEndedDuringItsStatementNamesTheContext(t *testing.T) {
 	for _, said := range []error{
 		driver.ErrBadConn, sql.ErrConnDone, net.ErrClosed,
 		&net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed},
-		dialecttest.Postgres("57014"), dialecttest.MySQL(1317),
+		drivererrors.Postgres("57014"), drivererrors.MySQL(1317),
 	} {
 		ending, cancel := context.WithCancel(ctx)
 		db := openSQLite(t)
@@ -176,7 +176,7 @@ func TestAnErrorOfTheRowsIsNotTakenForTheEndOfTheContext(t *testing.T) {
 	db.MustExec("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
 	tx := db.MustBegin()
 	defer func() { _ = tx.Rollback() }()
-	duplicate := dialecttest.Mattn(2067)
+	duplicate := drivererrors.Mattn(2067)
 	f := failing{Tx: tx, begins: "INSERT", err: duplicate, cancel: cancel, failed: new(bool)}
 	err := newHelper(sqlxhelper.SQLite).InsertMany(ending, f, "t", make([]pair, 3))
 	if !errors.Is(err, duplicate) || errors.Is(err, context.Canceled) {

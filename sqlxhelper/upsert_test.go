@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
-	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
 	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )
@@ -120,7 +120,7 @@ func TestUpsertBelievesACountOnlyOfIgnoredRowsAndNeverOnMySQL(t *testing.T) {
 // look-up. The plan that is made next may be as old.
 func TestLookupThatFailsForItsPlanIsSentAgain(t *testing.T) {
 	text := upsertText[sqlxhelper.PostgreSQL]
-	stale := dialecttest.Postgres("0A000")
+	stale := drivererrors.Postgres("0A000")
 	h := newHelper(sqlxhelper.PostgreSQL).With(sqlxhelper.OnConflictDoNothing("k"))
 	t.Run("Pool", func(t *testing.T) {
 		db, mock := newMock(t)

@@ -14,12 +14,12 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 // A file of an older version has two tables.
 func TestLeasesInAnOlderFileGoOn(t *testing.T) {
-	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "leases.db"), "_journal_mode=WAL&_busy_timeout=20000")
+	db := openSQLite(t, filepath.Join(sqlitetest.Folder(t), "leases.db"), "_journal_mode=WAL&_busy_timeout=20000")
 	var log bytes.Buffer
 	c := sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	s := newStore(t, db, c)

@@ -24,7 +24,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 // openSQLite opens a pool on a file, closed at the end of the test.
@@ -117,7 +117,7 @@ func TestSQLitePassesTheSuiteOfRegisters(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			leasetest.RunRegister(t, func(t *testing.T) leasetest.RegisterHarness {
-				path := filepath.Join(sqlrowtest.Folder(t), "leases.db")
+				path := filepath.Join(sqlitetest.Folder(t), "leases.db")
 				open := func(t *testing.T) *sql.DB { return openSQLite(t, path, "_journal_mode="+mode+"&_busy_timeout=20000") }
 				admin := open(t)
 				return leasetest.RegisterHarness{
@@ -146,7 +146,7 @@ func (a *attaching) Driver() driver.Driver {
 func (a *attaching) Connect(context.Context) (driver.Conn, error) { return a.Driver().Open(a.dsn) }
 
 func sqliteHarness(t *testing.T, name, options string) leasetest.Harness {
-	path := filepath.Join(sqlrowtest.Folder(t), "leases.db")
+	path := filepath.Join(sqlitetest.Folder(t), "leases.db")
 	admin := openSQLite(t, path, options+"&_busy_timeout=20000")
 	execAll(t, admin, "VACUUM") // makes the file
 	var clock atomic.Int64
@@ -190,7 +190,7 @@ func sqliteHarness(t *testing.T, name, options string) leasetest.Harness {
 		},
 		LosesReplies: func(t *testing.T) leasetest.Store {
 			lost := errors.New("the answer is lost")
-			db := closing(t, sql.OpenDB(&sqlrowtest.Connector{DSN: "file:" + path + "?" + options, After: func(query string) error {
+			db := closing(t, sql.OpenDB(&sqlitetest.Connector{DSN: "file:" + path + "?" + options, After: func(query string) error {
 				if query == "COMMIT" {
 					return lost
 				}
@@ -220,9 +220,9 @@ func sqliteHarness(t *testing.T, name, options string) leasetest.Harness {
 }
 
 // newWatched returns a Store in WAL mode whose statements can fail.
-func newWatched(t *testing.T) (*Store, *sqlrowtest.Connector) {
+func newWatched(t *testing.T) (*Store, *sqlitetest.Connector) {
 	t.Helper()
-	w := &sqlrowtest.Connector{DSN: "file:" + filepath.Join(sqlrowtest.Folder(t), "leases.db") + "?_journal_mode=WAL"}
+	w := &sqlitetest.Connector{DSN: "file:" + filepath.Join(sqlitetest.Folder(t), "leases.db") + "?_journal_mode=WAL"}
 	db := closing(t, sql.OpenDB(w))
 	db.SetMaxOpenConns(1)
 	return newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)}), w
@@ -279,7 +279,7 @@ func TestALargeSpaceThatIsNearlyFullGivesItsLastRows(t *testing.T) {
 
 // The claims of a large, empty space are spread over all of it.
 func TestClaimsOfALargeSpaceAreApart(t *testing.T) {
-	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "leases.db"), "_journal_mode=WAL")
+	db := openSQLite(t, filepath.Join(sqlitetest.Folder(t), "leases.db"), "_journal_mode=WAL")
 	s := newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
 	c := testClaim(time.Now())
 	c.Space.Workers = 1 << 16
@@ -405,7 +405,7 @@ func TestFileThatCannotBeWrittenKeepsTheLease(t *testing.T) {
 }
 
 func TestFullDiskIsNamed(t *testing.T) {
-	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "leases.db"), "_journal_mode=DELETE")
+	db := openSQLite(t, filepath.Join(sqlitetest.Folder(t), "leases.db"), "_journal_mode=DELETE")
 	db.SetMaxOpenConns(1)
 	s := newStore(t, db, sqlstore.Config{Logger: slog.New(slog.DiscardHandler)})
 	execAll(t, db, "PRAGMA max_page_count = 6")

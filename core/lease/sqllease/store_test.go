@@ -20,8 +20,8 @@ import (
 	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
 )
 
 // newMock returns a pool that accepts exactly the expected statements in their order. Of one
@@ -229,7 +229,7 @@ func TestAnswerThatBreaksOffLosesNoRow(t *testing.T) {
 
 // After an error of the COMMIT it is unknown whether the lease is renewed.
 func TestErrorOfTheCommitSaysNothingAboutTheLease(t *testing.T) {
-	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, dialecttest.MySQL(1180), context.DeadlineExceeded} {
+	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, drivererrors.MySQL(1180), context.DeadlineExceeded} {
 		db, mock := newMock(t)
 		expectMySQL(mock)
 		mock.ExpectExec(mysqlWrite).WithoutArgs().WillReturnResult(sqlmock.NewResult(0, 1))
@@ -257,7 +257,7 @@ func TestARenewalWithoutItsRowIsLost(t *testing.T) {
 func TestFaultsAreToldApart(t *testing.T) {
 	db, _ := newMock(t)
 	s := mockStore(t, db, sqlstore.PostgreSQL)
-	state, number := dialecttest.Postgres, dialecttest.MySQL
+	state, number := drivererrors.Postgres, drivererrors.MySQL
 	renewal := heldRenewal()
 	kinds := []error{sqlstore.ErrNoTable, sqlstore.ErrSchema, sqlstore.ErrReadOnly, leasestore.ErrLost, leasestore.ErrPermanent}
 	for _, test := range []struct {
@@ -390,7 +390,7 @@ func TestFirstClaimThatComesSecondLooksAgain(t *testing.T) {
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))
 	mock.ExpectQuery(mysqlMeta).WithArgs("shop").WillReturnRows(sqlmock.NewRows(names))
-	mock.ExpectExec(insert).WithArgs("shop", -1, "l").WillReturnError(dialecttest.MySQL(1062))
+	mock.ExpectExec(insert).WithArgs("shop", -1, "l").WillReturnError(drivererrors.MySQL(1062))
 	mock.ExpectRollback()
 	mock.ExpectBegin()
 	mock.ExpectQuery(openMySQL).WillReturnRows(mysqlSettings(50))

@@ -10,8 +10,8 @@ import (
 
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 func init() {
@@ -37,7 +37,7 @@ func TestProcessesInChaosRepeatNoNumber(t *testing.T) {
 		if torn && !chaos.Long() {
 			return
 		}
-		path := filepath.Join(sqlrowtest.Folder(t), "segments.db")
+		path := filepath.Join(sqlitetest.Folder(t), "segments.db")
 		s, err := openChaos(path)
 		if err == nil {
 			err = s.CreateTables(t.Context())

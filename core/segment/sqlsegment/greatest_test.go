@@ -12,13 +12,13 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 // shop returns a database with tables of a program, in a file of its own.
 func shop(t *testing.T, texts ...string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite3", filepath.Join(sqlrowtest.Folder(t), "shop.db"))
+	db, err := sql.Open("sqlite3", filepath.Join(sqlitetest.Folder(t), "shop.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestARowIsRaisedAboveTheGreatestKeyAndNeverLowered(t *testing.T) {
 		"CREATE TABLE orders (id INTEGER PRIMARY KEY)", "INSERT INTO orders VALUES (7), (1000), (-3)",
 		`CREATE TABLE "order" ("select" INTEGER PRIMARY KEY)`, `INSERT INTO "order" VALUES (2000)`,
 		"CREATE TABLE empty (id INTEGER PRIMARY KEY)")
-	s := open(t, filepath.Join(sqlrowtest.Folder(t), "segments.db"))
+	s := open(t, filepath.Join(sqlitetest.Folder(t), "segments.db"))
 	for _, tag := range []string{"orders", "spread"} {
 		row := segment.Row{Tag: tag, Next: 1, Step: 10, Stride: 1}
 		if tag == "spread" {
@@ -76,7 +76,7 @@ func TestARowIsRaisedAboveTheGreatestKeyAndNeverLowered(t *testing.T) {
 // A backup of the table of segments is older than the orders.
 func TestWithAFloorAnAllocatorRefusesToStartBelowTheKeysInUse(t *testing.T) {
 	db := shop(t, "CREATE TABLE orders (id INTEGER PRIMARY KEY)", "INSERT INTO orders VALUES (1000)")
-	s := open(t, filepath.Join(sqlrowtest.Folder(t), "segments.db"))
+	s := open(t, filepath.Join(sqlitetest.Folder(t), "segments.db"))
 	if err := s.Create(t.Context(), segment.Row{Tag: "orders", Next: 500, Step: 10, Stride: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestWithAFloorAnAllocatorRefusesToStartBelowTheKeysInUse(t *testing.T) {
 
 func TestColumnsWithoutIntegersAndBadNamesAreRefused(t *testing.T) {
 	db := shop(t, "CREATE TABLE orders (id, price)", "INSERT INTO orders VALUES ('x', 1.5)")
-	s := open(t, filepath.Join(sqlrowtest.Folder(t), "segments.db"))
+	s := open(t, filepath.Join(sqlitetest.Folder(t), "segments.db"))
 	for _, c := range []struct {
 		columns     []sqlsegment.Column
 		name, value string

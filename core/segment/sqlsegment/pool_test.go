@@ -21,7 +21,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/gormplugin"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -63,7 +63,7 @@ func TestACreateThatStandsInItsOwnWayGetsAnErrorThatSaysSo(t *testing.T) {
 		"the write lock of it, without prefetch": {4, -1, "another connection has the write lock of the file", 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := sqlrowtest.Folder(t)
+			dir := sqlitetest.Folder(t)
 			synctest.Test(t, func(t *testing.T) {
 				pool, store := oneFile(t, dir, c.connections)
 				// In a wrapper, as for metrics: the store's errors come through all the same.
@@ -99,8 +99,8 @@ func TestACreateThatStandsInItsOwnWayGetsAnErrorThatSaysSo(t *testing.T) {
 
 // The same transaction, where the segments have a file of their own.
 func TestAFileOfItsOwnServesACreateInATransaction(t *testing.T) {
-	pool, _ := oneFile(t, sqlrowtest.Folder(t), 1)
-	_, store := oneFile(t, sqlrowtest.Folder(t), 1)
+	pool, _ := oneFile(t, sqlitetest.Folder(t), 1)
+	_, store := oneFile(t, sqlitetest.Folder(t), 1)
 	numbers, err := segment.New(store, segment.Config{Tag: "orders"})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestAFileOfItsOwnServesACreateInATransaction(t *testing.T) {
 
 func TestAPoolOfOneConnectionIsWarnedOfOnce(t *testing.T) {
 	var text strings.Builder
-	db, err := sql.Open("sqlite3", filepath.Join(sqlrowtest.Folder(t), "segments.db"))
+	db, err := sql.Open("sqlite3", filepath.Join(sqlitetest.Folder(t), "segments.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,18 +11,18 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/segment"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 // The scenarios have the numbers that they have in package segment.
 func TestNoScenarioBreaksThePromise(t *testing.T) {
 	t.Run("46 commit of a segment unknown", func(t *testing.T) {
-		file := filepath.Join(sqlrowtest.Folder(t), "segments.db")
+		file := filepath.Join(sqlitetest.Folder(t), "segments.db")
 		if err := open(t, file).Create(t.Context(), segment.Row{Tag: "orders", Next: 1, Step: 10, Stride: 1}); err != nil {
 			t.Fatal(err)
 		}
 		commits := 0
-		a := allocator(t, over(t, sql.OpenDB(&sqlrowtest.Connector{DSN: file, After: func(query string) error {
+		a := allocator(t, over(t, sql.OpenDB(&sqlitetest.Connector{DSN: file, After: func(query string) error {
 			if query == "COMMIT" {
 				if commits++; commits == 1 {
 					return errors.New("the reply is lost")
@@ -35,7 +35,7 @@ func TestNoScenarioBreaksThePromise(t *testing.T) {
 		}
 	})
 	t.Run("47 rollback of the program", func(t *testing.T) {
-		dir := sqlrowtest.Folder(t)
+		dir := sqlitetest.Folder(t)
 		db, store := oneFile(t, dir, 4)
 		a := allocator(t, store)
 		if _, err := db.Exec("CREATE TABLE orders (id INTEGER PRIMARY KEY)"); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/foreign"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 // over returns a store on a database, which the test closes at its end.
@@ -54,7 +54,7 @@ func TestSQLitePassesTheSuite(t *testing.T) {
 	segmenttest.Run(t, segmenttest.Harness{
 		Open: func(t *testing.T) segmenttest.Store { return open(t, file) },
 		LosesReplies: func(t *testing.T) segmenttest.Store {
-			return over(t, sql.OpenDB(&sqlrowtest.Connector{DSN: file, After: func(query string) error {
+			return over(t, sql.OpenDB(&sqlitetest.Connector{DSN: file, After: func(query string) error {
 				if query == "COMMIT" {
 					return errors.New("the reply is lost")
 				}
@@ -62,7 +62,7 @@ func TestSQLitePassesTheSuite(t *testing.T) {
 			}}), "")
 		},
 		Foreign: func(t *testing.T, tag, column string, value any) segmenttest.Store {
-			db, err := sql.Open("sqlite3", filepath.Join(sqlrowtest.Folder(t), "foreign.db"))
+			db, err := sql.Open("sqlite3", filepath.Join(sqlitetest.Folder(t), "foreign.db"))
 			if err != nil {
 				t.Fatal(err)
 			}

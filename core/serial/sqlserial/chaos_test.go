@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 func init() {
@@ -29,7 +29,7 @@ func TestProcessesInChaosLeaveNoGap(t *testing.T) {
 		if torn && !chaos.Long() {
 			return
 		}
-		path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
+		path := filepath.Join(sqlitetest.Folder(t), "serials.db")
 		db := chaos.SerialDatabase{DB: openSQLite(t, path), Dialect: sqlstore.SQLite}
 		chaos.Serials{Name: "SQLite", DSN: path, SerialDatabase: db, Torn: torn}.Run(t)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -94,7 +94,7 @@ func billingDB(t *testing.T, config *gorm.Config) (*gorm.DB, *sqlserial.Store) {
 	}
 	t.Cleanup(func() { _ = gen.Close(t.Context()) })
 	config.Logger = logger.Discard
-	db, err := gorm.Open(sqlite.Open("file:"+filepath.Join(sqlrowtest.Folder(t), "billing.db")+"?_txlock=immediate&_busy_timeout=10000"), config)
+	db, err := gorm.Open(sqlite.Open("file:"+filepath.Join(sqlitetest.Folder(t), "billing.db")+"?_txlock=immediate&_busy_timeout=10000"), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestWithoutGORMsTransactionAHookGetsNoNumber(t *testing.T) {
 // waits. With _txlock=immediate it has the lock from the beginning.
 func TestOnSQLiteATransactionThatReadsFirstNeedsTxlock(t *testing.T) {
 	for parameters, works := range map[string]bool{"_busy_timeout=300": false, "_busy_timeout=10000&_txlock=immediate": true} {
-		db, err := sql.Open("sqlite3", "file:"+filepath.Join(sqlrowtest.Folder(t), "billing.db")+"?_journal_mode=WAL&"+parameters)
+		db, err := sql.Open("sqlite3", "file:"+filepath.Join(sqlitetest.Folder(t), "billing.db")+"?_journal_mode=WAL&"+parameters)
 		if err != nil {
 			t.Fatal(err)
 		}

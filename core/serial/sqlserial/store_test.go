@@ -18,8 +18,8 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
 	"github.com/snowkey/snowkey/internal/proof/cases/serialcases"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 func openSQLite(t *testing.T, path string) *sql.DB {
@@ -33,7 +33,7 @@ func openSQLite(t *testing.T, path string) *sql.DB {
 }
 
 func TestSQLitePassesTheCases(t *testing.T) {
-	path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
+	path := filepath.Join(sqlitetest.Folder(t), "serials.db")
 	serialcases.Run(t, serialcases.Target{
 		Dialect: sqlstore.SQLite,
 		Driver:  "sqlite3",
@@ -43,7 +43,7 @@ func TestSQLitePassesTheCases(t *testing.T) {
 }
 
 func TestMissingTablesAreNamedWithTheirStatements(t *testing.T) {
-	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "serials.db"))
+	db := openSQLite(t, filepath.Join(sqlitetest.Folder(t), "serials.db"))
 	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.SQLite})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestMissingTablesAreNamedWithTheirStatements(t *testing.T) {
 // Two processes with a log each would give out the same numbers. That NextIn is in the
 // caller's transaction changes nothing about that.
 func TestAFileWithTwoNamesGivesNoNumber(t *testing.T) {
-	path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
+	path := filepath.Join(sqlitetest.Folder(t), "serials.db")
 	db := openSQLite(t, path)
 	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestAFileWithTwoNamesGivesNoNumber(t *testing.T) {
 
 // The numbers of a log that others do not see would be given out again.
 func TestALogThatWasRemovedGivesNoNumber(t *testing.T) {
-	path := filepath.Join(sqlrowtest.Folder(t), "serials.db")
+	path := filepath.Join(sqlitetest.Folder(t), "serials.db")
 	db := openSQLite(t, path)
 	s, err := sqlserial.New(db, sqlstore.Config{Dialect: sqlstore.SQLite, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -136,7 +136,7 @@ func TestALogThatWasRemovedGivesNoNumber(t *testing.T) {
 }
 
 func TestArgumentsOutOfRangeAreRefused(t *testing.T) {
-	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "serials.db"))
+	db := openSQLite(t, filepath.Join(sqlitetest.Folder(t), "serials.db"))
 	for _, c := range []struct {
 		db     *sql.DB
 		config sqlstore.Config
@@ -182,7 +182,7 @@ func TestArgumentsOutOfRangeAreRefused(t *testing.T) {
 // The names of the three tables: the standard ones, those in a schema, and those of a table of
 // another name.
 func TestTheTablesAreNamedAfterTheFirst(t *testing.T) {
-	db := openSQLite(t, filepath.Join(sqlrowtest.Folder(t), "serials.db"))
+	db := openSQLite(t, filepath.Join(sqlitetest.Folder(t), "serials.db"))
 	for table, want := range map[string][]string{
 		"":                       {"snowkey_series", "snowkey_counters", "snowkey_counter_events"},
 		"snowkey_counters":       {"snowkey_series", "snowkey_counters", "snowkey_counter_events"},

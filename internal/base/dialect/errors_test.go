@@ -15,20 +15,20 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
-	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
-	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest/sqlite"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors/sqlite"
 )
 
 // Errors as drivers have them.
 var (
-	postgres = dialecttest.Postgres
-	mysql    = dialecttest.MySQL
-	mattn    = dialecttest.Mattn
+	postgres = drivererrors.Postgres
+	mysql    = drivererrors.MySQL
+	mattn    = drivererrors.Mattn
 )
 
 // duringCommit is 1180, whose text has the reason.
 func duringCommit(message string) error {
-	return &dialecttest.MySQLError{Number: 1180, Message: message}
+	return &drivererrors.MySQLError{Number: 1180, Message: message}
 }
 
 // coded is an error of a program, whose numbers mean something else.
@@ -47,7 +47,7 @@ var questions = map[string]func(error) bool{
 }
 
 func TestErrorsOfDriversAreRecognised(t *testing.T) {
-	var noPostgres *dialecttest.PostgresError
+	var noPostgres *drivererrors.PostgresError
 	for _, c := range []struct {
 		err  error
 		want []string
@@ -125,7 +125,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(8022), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
 		{mysql(8028), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
 		{mysql(9007), []string{"Retryable", "NotCommitted", "LostAtCommit"}},
-		{&dialecttest.MySQLError{Number: 1105, Message: "pessimistic lock retry limit reached"}, []string{"Retryable", "NotCommitted", "LostAtCommit"}},
+		{&drivererrors.MySQLError{Number: 1105, Message: "pessimistic lock retry limit reached"}, []string{"Retryable", "NotCommitted", "LostAtCommit"}},
 		{mysql(1021), []string{"Refused"}}, // disk full
 		{mysql(1040), nil},
 		{mysql(1047), []string{"NotPrepared"}},

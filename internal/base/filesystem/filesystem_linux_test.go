@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/snowkey/snowkey/internal/base/filesystem"
-	"github.com/snowkey/snowkey/internal/base/filesystem/filesystemtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/filesystemtest"
 )
 
 // The kernel escapes some characters of a path.

@@ -9,7 +9,7 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
 )
 
 // begin begins transactions of db.
@@ -50,7 +50,7 @@ func TestRowIsLookedForWithoutALockWhereThereIsNone(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	const plain = "SELECT 1 FROM `orders` WHERE `id` = ?"
 	mock.ExpectBegin()
-	mock.ExpectQuery(plain + " LOCK IN SHARE MODE").WillReturnError(dialecttest.MySQL(1235))
+	mock.ExpectQuery(plain + " LOCK IN SHARE MODE").WillReturnError(drivererrors.MySQL(1235))
 	mock.ExpectQuery(plain).WillReturnRows(sqlmock.NewRows([]string{"1"}).AddRow(1))
 	mock.ExpectRollback()
 	d := Pending{Database: &Database{Begin: begin(db)}, Proofs: []Proof{{KeyColumn{Dialect: dialect.MySQL, Table: "orders", Column: "id"}, 7}}}

@@ -20,10 +20,10 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest"
-	"github.com/snowkey/snowkey/internal/base/dialect/dialecttest/sqlite"
 	"github.com/snowkey/snowkey/internal/base/standby"
 	"github.com/snowkey/snowkey/internal/base/wait"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors/sqlite"
 )
 
 // newMock returns a pool that takes exactly the statements that are expected, in
@@ -283,7 +283,7 @@ func TestReturningWithoutARowSaysSo(t *testing.T) {
 // done", and the transaction must not be begun anew. 1180 is what a Galera node says that
 // loses its cluster in the middle.
 func TestErrorOfTheCommitIsUnknownAndEndsTheConnection(t *testing.T) {
-	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, dialecttest.MySQL(1180), context.DeadlineExceeded} {
+	for _, failure := range []error{errors.New("no answer"), driver.ErrBadConn, drivererrors.MySQL(1180), context.DeadlineExceeded} {
 		pool, mock := newMock(t)
 		expectMySQL(mock)
 		mock.ExpectExec(updateN).WillReturnResult(sqlmock.NewResult(0, 1))
@@ -302,8 +302,8 @@ func TestErrorOfTheCommitIsUnknownAndEndsTheConnection(t *testing.T) {
 // Galera, the group replication and TiDB find out at the COMMIT that another one was first.
 func TestTransactionThatLosesAtTheCommitIsTriedAgain(t *testing.T) {
 	for _, lost := range []error{
-		dialecttest.MySQL(1213), dialecttest.MySQL(3101), dialecttest.MySQL(9007),
-		&dialecttest.MySQLError{Number: 1180, Message: "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT"},
+		drivererrors.MySQL(1213), drivererrors.MySQL(3101), drivererrors.MySQL(9007),
+		&drivererrors.MySQLError{Number: 1180, Message: "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT"},
 	} {
 		pool, mock := newMock(t)
 		for _, failure := range []error{lost, nil} {
@@ -320,7 +320,7 @@ func TestTransactionThatLosesAtTheCommitIsTriedAgain(t *testing.T) {
 
 // A balancer, or a DSN of several servers, may lead a new connection to another server.
 func TestConnectionToAServerThatTakesNoWritesIsClosed(t *testing.T) {
-	for _, failure := range []error{dialecttest.MySQL(1047), dialecttest.MySQL(1290)} {
+	for _, failure := range []error{drivererrors.MySQL(1047), drivererrors.MySQL(1290)} {
 		pool, mock := newMock(t)
 		expectMySQL(mock)
 		mock.ExpectExec(updateN).WillReturnError(failure)
@@ -473,7 +473,7 @@ func (connecting) Driver() driver.Driver                          { return nil }
 
 // Before the COMMIT nothing is done, and the transaction begins anew.
 func TestFaultBeforeTheCommitIsTriedAgain(t *testing.T) {
-	for _, failure := range []error{dialecttest.MySQL(1213), dialecttest.MySQL(1205), dialecttest.MySQL(1020), ErrConflict, fmt.Errorf("wrapped: %w", dialecttest.MySQL(1213))} {
+	for _, failure := range []error{drivererrors.MySQL(1213), drivererrors.MySQL(1205), drivererrors.MySQL(1020), ErrConflict, fmt.Errorf("wrapped: %w", drivererrors.MySQL(1213))} {
 		pool, mock := newMock(t)
 		expectMySQL(mock)
 		mock.ExpectExec(updateN).WillReturnError(failure)
@@ -507,7 +507,7 @@ func TestAVerdictIsReturnedAsItIs(t *testing.T) {
 
 // What each error is, is for package sqlerror; here is what follows.
 func TestFaultsAreToldApart(t *testing.T) {
-	state, number := dialecttest.Postgres, dialecttest.MySQL
+	state, number := drivererrors.Postgres, drivererrors.MySQL
 	commit := func(err error) error { return fmt.Errorf("%w: %w", ErrCommit, err) }
 	d := newDB(nil, dialect.PostgreSQL, nil)
 	for _, test := range []struct {
@@ -561,7 +561,7 @@ func TestReplicaIsRefused(t *testing.T) {
 			mock.ExpectRollback()
 		}},
 		"lib/pq": {dialect.PostgreSQL, func(mock sqlmock.Sqlmock) {
-			mock.ExpectBegin().WillReturnError(dialecttest.Postgres("0A000"))
+			mock.ExpectBegin().WillReturnError(drivererrors.Postgres("0A000"))
 		}},
 	} {
 		pool, mock := newMock(t)

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 // bumping is the environment variable that makes the test binary a process that bumps the
@@ -132,7 +132,7 @@ func TestALogThatIsRemovedRepeatsNothingAndEndsTheProcesses(t *testing.T) {
 	for name, suffixes := range map[string][]string{"log and index": {"-wal", "-shm"}, "log": {"-wal"}, "index": {"-shm"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(sqlrowtest.Folder(t), "counter.db")
+			path := filepath.Join(sqlitetest.Folder(t), "counter.db")
 			makeFile(t, path, "WAL")
 			counts := map[string]int{}
 			old := []*bumper{startBumper(t, path, counts), startBumper(t, path, counts)}
@@ -216,7 +216,7 @@ func TestALogThatIsNotTheOneThatWasOpenedIsNotTrusted(t *testing.T) {
 			return errors.Join(os.Rename(path+"-shm", path+".old"), os.WriteFile(path+"-shm", nil, 0o666))
 		},
 	} {
-		path := filepath.Join(sqlrowtest.Folder(t), "counter.db")
+		path := filepath.Join(sqlitetest.Folder(t), "counter.db")
 		d := counterIn(t, path, nil)
 		withConnections(t, d)
 		if err := change(path); err != nil {
@@ -253,7 +253,7 @@ func TestALogRemovedDuringTheCommitIsUnknown(t *testing.T) {
 
 // SQLite removes the log with the last connection, and makes it again.
 func TestALogThatComesAndGoesRightlyIsTrusted(t *testing.T) {
-	path := filepath.Join(sqlrowtest.Folder(t), "counter.db")
+	path := filepath.Join(sqlitetest.Folder(t), "counter.db")
 	d := counterIn(t, path, nil)
 	other := openSQLite(t, "file:"+path+"?_busy_timeout=5000")
 	other.SetMaxIdleConns(0)
@@ -312,7 +312,7 @@ func TestAConnectionThatLeavesItsLogIsTrusted(t *testing.T) {
 
 // A mark that is of another file is none.
 func TestConnectionsWithSeveralFilesAreTrusted(t *testing.T) {
-	dir := sqlrowtest.Folder(t)
+	dir := sqlitetest.Folder(t)
 	makeFile(t, filepath.Join(dir, "other.db"), "WAL")
 	pool := openSQLite(t, "file:"+filepath.Join(dir, "counter.db")+"?_journal_mode=WAL")
 	pool.SetMaxOpenConns(1)
@@ -334,7 +334,7 @@ func TestConnectionsWithSeveralFilesAreTrusted(t *testing.T) {
 
 // In a log alone it would be lost with the log, or left out of a copy of the file.
 func TestWhatIsAcknowledgedIsInTheFileItself(t *testing.T) {
-	path := filepath.Join(sqlrowtest.Folder(t), "counter.db")
+	path := filepath.Join(sqlitetest.Folder(t), "counter.db")
 	d := counterIn(t, path, nil)
 	for want := int64(8); want < 20; want++ {
 		if n, err := bump(t.Context(), d); n != want || err != nil {
@@ -362,7 +362,7 @@ func copied(t *testing.T, path string) (n int64) {
 
 // A reader of an older state is in the way of the copy, and not of the transaction.
 func TestAReaderDoesNotKeepATransactionFromItsCommit(t *testing.T) {
-	path := filepath.Join(sqlrowtest.Folder(t), "counter.db")
+	path := filepath.Join(sqlitetest.Folder(t), "counter.db")
 	d := counterIn(t, path, nil)
 	reader, err := openSQLite(t, "file:"+path).BeginTx(t.Context(), nil)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/snowkey/snowkey/internal/base/filesystem/filesystemtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/filesystemtest"
 )
 
 // As by "docker run -v ./app.db:/data/app.db". A folder that is mounted has one log, under

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/sqlrowtest"
+	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
 // openSQLite opens a pool, closed at the end of the test.
@@ -48,9 +48,9 @@ func makeCounter(t *testing.T, pool *sql.DB) {
 
 // watched returns a DB on one connection to a file with a counter of 7. The connection
 // can be watched.
-func watched(t *testing.T, options string) (*DB, *sqlrowtest.Connector) {
+func watched(t *testing.T, options string) (*DB, *sqlitetest.Connector) {
 	t.Helper()
-	c := &sqlrowtest.Connector{DSN: "file:" + filepath.Join(sqlrowtest.Folder(t), "counter.db") + "?" + options}
+	c := &sqlitetest.Connector{DSN: "file:" + filepath.Join(sqlitetest.Folder(t), "counter.db") + "?" + options}
 	pool := closing(t, sql.OpenDB(c))
 	pool.SetMaxOpenConns(1)
 	makeCounter(t, pool)

@@ -18,7 +18,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
+	"github.com/snowkey/snowkey/internal/proof/servers/foreign"
 	"github.com/snowkey/snowkey/types"
 )
 

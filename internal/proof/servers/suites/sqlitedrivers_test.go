@@ -15,10 +15,10 @@ import (
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/proof/cases/gormcases"
 	"github.com/snowkey/snowkey/internal/proof/cases/keysqlcases"
 	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
+	"github.com/snowkey/snowkey/internal/proof/servers/foreign"
 	"github.com/snowkey/snowkey/sqlxhelper"
 
 	_ "modernc.org/sqlite"

@@ -26,9 +26,9 @@ import (
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/base/sqlrow/foreign"
 	"github.com/snowkey/snowkey/internal/proof/cases/keysqlcases"
 	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
+	"github.com/snowkey/snowkey/internal/proof/servers/foreign"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 

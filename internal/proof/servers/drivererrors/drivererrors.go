@@ -1,6 +1,6 @@
-// Package dialecttest has errors like those of drivers, for tests that must not depend
+// Package drivererrors has errors like those of drivers, for tests that must not depend
 // on these drivers. Package sqlite below it has those whose package tells what they are.
-package dialecttest
+package drivererrors
 
 import "fmt"
 

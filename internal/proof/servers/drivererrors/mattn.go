@@ -1,6 +1,6 @@
 //go:build cgo
 
-package dialecttest
+package drivererrors
 
 import "github.com/mattn/go-sqlite3"
 

@@ -1,6 +1,6 @@
-// Package sqlrowtest is for tests that write rows to SQLite: a folder where that is fast,
+// Package sqlitetest is for tests that write rows to SQLite: a folder where that is fast,
 // and connections that are watched and fail when told.
-package sqlrowtest
+package sqlitetest
 
 import (
 	"os"

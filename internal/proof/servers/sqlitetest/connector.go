@@ -1,6 +1,6 @@
 //go:build cgo
 
-package sqlrowtest
+package sqlitetest
 
 import (
 	"context"
