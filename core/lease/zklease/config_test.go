@@ -75,8 +75,9 @@ func TestEveryZnodeHasTheACL(t *testing.T) {
 		var walk func(path string)
 		walk = func(path string) {
 			znodes++
-			if acl, _, err := p.conn.GetACL(p.config.Prefix + path); err != nil || !slices.Equal(acl, test.want) {
-				t.Errorf("%s: the ACL of %q = %v, %v; want %v", name, path, acl, err, test.want)
+			acl, stat, err := p.conn.GetACL(p.config.Prefix + path)
+			if err != nil || !slices.Equal(acl, test.want) || stat.EphemeralOwner != 0 {
+				t.Errorf("%s: the ACL of %q = %v, %v, %+v; want %v, and a persistent znode", name, path, acl, err, stat, test.want)
 			}
 			for _, name := range p.names(path) {
 				walk(path + "/" + name)

@@ -46,7 +46,7 @@ func TestStorePassesTheSuite(t *testing.T) {
 				deaf.conn = connect(t, addr, login)
 				return deaf.open(func(name string, call func() error) error {
 					if strings.HasPrefix(name, "swap ") {
-						call = func() error { return unanswered(zk.ErrConnectionClosed)(call) }
+						return unanswered(zk.ErrConnectionClosed)(call)
 					}
 					return call()
 				})
