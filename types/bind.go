@@ -53,11 +53,7 @@ func (n *NullSnowflake) UnmarshalMapstructure(input any) error {
 		return nil
 	}
 	var s Snowflake
-	if err := s.unmarshalMapstructure(v, "NullSnowflake"); err != nil {
-		return err
-	}
-	*n = NullSnowflake{Snowflake: s, Valid: true}
-	return nil
+	return n.set(&s, s.unmarshalMapstructure(v, "NullSnowflake"))
 }
 
 // unmarshalMapstructure is UnmarshalMapstructure for s, which is all or part of a value of the

@@ -53,9 +53,5 @@ func (n *NullSnowflake) UnmarshalGQLContext(_ context.Context, input any) error 
 		return nil
 	}
 	var s Snowflake
-	if err := s.unmarshalGQL(input, "NullSnowflake"); err != nil {
-		return err
-	}
-	*n = NullSnowflake{Snowflake: s, Valid: true}
-	return nil
+	return n.set(&s, s.unmarshalGQL(input, "NullSnowflake"))
 }

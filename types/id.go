@@ -59,78 +59,51 @@ func (id ID[T]) Value() (driver.Value, error) {
 
 // Scan implements [database/sql.Scanner], as [Snowflake.Scan] does. NULL is for a [NullID].
 func (id *ID[T]) Scan(src any) error {
-	if err := (*Snowflake)(id).Scan(src); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T]((*Snowflake)(id).Scan(src))
 }
 
 // AppendText implements [encoding.TextAppender], as [Snowflake.AppendText] does.
 func (id ID[T]) AppendText(b []byte) ([]byte, error) {
 	b, err := Snowflake(id).AppendText(b)
-	if err != nil {
-		err = marked[T](err)
-	}
-	return b, err
+	return b, marked[T](err)
 }
 
 // MarshalText returns id in decimal, as [Snowflake.MarshalText] does.
 func (id ID[T]) MarshalText() ([]byte, error) {
 	b, err := Snowflake(id).MarshalText()
-	if err != nil {
-		err = marked[T](err)
-	}
-	return b, err
+	return b, marked[T](err)
 }
 
 // UnmarshalText reads decimal text, as [Snowflake.UnmarshalText] does.
 func (id *ID[T]) UnmarshalText(text []byte) error {
-	if err := (*Snowflake)(id).UnmarshalText(text); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T]((*Snowflake)(id).UnmarshalText(text))
 }
 
 // UnmarshalJSON reads a JSON string or integer, as [Snowflake.UnmarshalJSON] does.
 func (id *ID[T]) UnmarshalJSON(data []byte) error {
-	if err := (*Snowflake)(id).UnmarshalJSON(data); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T]((*Snowflake)(id).UnmarshalJSON(data))
 }
 
 // MarshalBinary returns id as 8 bytes, as [Snowflake.MarshalBinary] does.
 func (id ID[T]) MarshalBinary() ([]byte, error) {
 	b, err := Snowflake(id).MarshalBinary()
-	if err != nil {
-		err = marked[T](err)
-	}
-	return b, err
+	return b, marked[T](err)
 }
 
 // AppendBinary implements [encoding.BinaryAppender], as [Snowflake.AppendBinary] does.
 func (id ID[T]) AppendBinary(b []byte) ([]byte, error) {
 	b, err := Snowflake(id).AppendBinary(b)
-	if err != nil {
-		err = marked[T](err)
-	}
-	return b, err
+	return b, marked[T](err)
 }
 
 // UnmarshalBinary reads 8 bytes, as [Snowflake.UnmarshalBinary] does.
 func (id *ID[T]) UnmarshalBinary(data []byte) error {
-	if err := (*Snowflake)(id).UnmarshalBinary(data); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T]((*Snowflake)(id).UnmarshalBinary(data))
 }
 
 // UnmarshalParam reads a parameter of gin or echo, as [Snowflake.UnmarshalParam] does.
 func (id *ID[T]) UnmarshalParam(param string) error {
-	if err := (*Snowflake)(id).UnmarshalParam(param); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T]((*Snowflake)(id).UnmarshalParam(param))
 }
 
 // Bind reads a query parameter of oapi-codegen, as [Snowflake.Bind] does.
@@ -139,26 +112,17 @@ func (id *ID[T]) Bind(param string) error { return id.UnmarshalParam(param) }
 // UnmarshalMapstructure reads what mapstructure decodes, as [Snowflake.UnmarshalMapstructure]
 // does.
 func (id *ID[T]) UnmarshalMapstructure(input any) error {
-	if err := (*Snowflake)(id).UnmarshalMapstructure(input); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T]((*Snowflake)(id).UnmarshalMapstructure(input))
 }
 
 // MarshalGQLContext writes a string for gqlgen, as [Snowflake.MarshalGQLContext] does.
 func (id ID[T]) MarshalGQLContext(ctx context.Context, w io.Writer) error {
-	if err := Snowflake(id).MarshalGQLContext(ctx, w); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T](Snowflake(id).MarshalGQLContext(ctx, w))
 }
 
 // UnmarshalGQLContext reads a string or an integer, as [Snowflake.UnmarshalGQLContext] does.
 func (id *ID[T]) UnmarshalGQLContext(ctx context.Context, input any) error {
-	if err := (*Snowflake)(id).UnmarshalGQLContext(ctx, input); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T]((*Snowflake)(id).UnmarshalGQLContext(ctx, input))
 }
 
 // Base62 returns the short form of [Snowflake.Base62]. A text is read by [ParseBase62].
@@ -182,15 +146,22 @@ func (id ID[T]) AppendBase32(b []byte) []byte { return Snowflake(id).AppendBase3
 // UUID returns the UUID of [Snowflake.UUID], which [FromUUID] reads.
 func (id ID[T]) UUID() [16]byte { return Snowflake(id).UUID() }
 
-// marked returns an error of Snowflake or NullSnowflake as that of the marked type, such as
-// ID[Order]. It is a function of its own, called with errors only, so that what it allocates
-// is not part of the methods' fast path.
+// marked returns an error of Snowflake or NullSnowflake, or nil, as that of the marked type, such
+// as ID[Order].
 func marked[T any](err error) error {
+	if err == nil {
+		return nil
+	}
+	return renamed(err, "ID["+reflect.TypeFor[T]().Name()+"]")
+}
+
+// renamed is marked for the name of a type. It is a function of its own, called with errors only,
+// so that what it allocates is not part of the methods' fast path.
+func renamed(err error, id string) error {
 	var e *ValueError
 	if !errors.As(err, &e) {
 		return err
 	}
-	id := "ID[" + reflect.TypeFor[T]().Name() + "]"
 	names := strings.NewReplacer("NullSnowflake", "Null"+id, "Snowflake", id)
 	named := *e
 	named.Op, named.Type, named.Want = names.Replace(e.Op), names.Replace(e.Type), names.Replace(e.Want)

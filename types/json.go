@@ -62,9 +62,5 @@ func (n *NullSnowflake) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	var s Snowflake
-	if err := s.unmarshalJSON(data, "NullSnowflake"); err != nil {
-		return err
-	}
-	*n = NullSnowflake{Snowflake: s, Valid: true}
-	return nil
+	return n.set(&s, s.unmarshalJSON(data, "NullSnowflake"))
 }

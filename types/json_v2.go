@@ -25,8 +25,5 @@ func (n NullSnowflake) MarshalJSONTo(e *jsontext.Encoder) error {
 // MarshalJSONTo implements the MarshalerTo of encoding/json/v2, as
 // [NullSnowflake.MarshalJSONTo] does.
 func (n NullID[T]) MarshalJSONTo(e *jsontext.Encoder) error {
-	if err := n.NullSnowflake().MarshalJSONTo(e); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T](n.NullSnowflake().MarshalJSONTo(e))
 }

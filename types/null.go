@@ -11,5 +11,13 @@ type NullSnowflake struct {
 	Valid     bool      // whether the ID is present
 }
 
+// set sets n to s, which was read, unless err is the error of that. It returns err.
+func (n *NullSnowflake) set(s *Snowflake, err error) error {
+	if err == nil {
+		*n = NullSnowflake{Snowflake: *s, Valid: true}
+	}
+	return err
+}
+
 // IsZero reports whether n is absent, so that the JSON option omitzero omits it.
 func (n NullSnowflake) IsZero() bool { return !n.Valid }

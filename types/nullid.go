@@ -42,29 +42,20 @@ func (n NullID[T]) Value() (driver.Value, error) {
 
 // Scan implements [database/sql.Scanner], as [NullSnowflake.Scan] does.
 func (n *NullID[T]) Scan(src any) error {
-	var to *NullSnowflake
-	if n != nil {
-		to = new(NullSnowflake)
-	}
+	to := n.receiver()
 	return n.set(to, to.Scan(src))
 }
 
 // MarshalJSON returns null or a JSON string, as [NullSnowflake.MarshalJSON] does.
 func (n NullID[T]) MarshalJSON() ([]byte, error) {
 	b, err := n.NullSnowflake().MarshalJSON()
-	if err != nil {
-		err = marked[T](err)
-	}
-	return b, err
+	return b, marked[T](err)
 }
 
 // UnmarshalJSON reads null, a JSON string or an integer, as [NullSnowflake.UnmarshalJSON]
 // does.
 func (n *NullID[T]) UnmarshalJSON(data []byte) error {
-	var to *NullSnowflake
-	if n != nil {
-		to = new(NullSnowflake)
-	}
+	to := n.receiver()
 	return n.set(to, to.UnmarshalJSON(data))
 }
 
@@ -83,19 +74,13 @@ func (n NullID[T]) MarshalText() ([]byte, error) {
 
 // UnmarshalText reads decimal or an empty text, as [NullSnowflake.UnmarshalText] does.
 func (n *NullID[T]) UnmarshalText(text []byte) error {
-	var to *NullSnowflake
-	if n != nil {
-		to = new(NullSnowflake)
-	}
+	to := n.receiver()
 	return n.set(to, storeNull(to, text, "unmarshal text"))
 }
 
 // UnmarshalParam reads a parameter of gin or echo, as [NullSnowflake.UnmarshalParam] does.
 func (n *NullID[T]) UnmarshalParam(param string) error {
-	var to *NullSnowflake
-	if n != nil {
-		to = new(NullSnowflake)
-	}
+	to := n.receiver()
 	return n.set(to, storeNull(to, param, "unmarshal parameter"))
 }
 
@@ -111,30 +96,29 @@ func (n *NullID[T]) UnmarshalMapstructure(input any) error {
 			return nil
 		}
 	}
-	var to *NullSnowflake
-	if n != nil {
-		to = new(NullSnowflake)
-	}
+	to := n.receiver()
 	return n.set(to, to.UnmarshalMapstructure(input))
 }
 
 // MarshalGQLContext writes null or a string for gqlgen, as [NullSnowflake.MarshalGQLContext]
 // does.
 func (n NullID[T]) MarshalGQLContext(ctx context.Context, w io.Writer) error {
-	if err := n.NullSnowflake().MarshalGQLContext(ctx, w); err != nil {
-		return marked[T](err)
-	}
-	return nil
+	return marked[T](n.NullSnowflake().MarshalGQLContext(ctx, w))
 }
 
 // UnmarshalGQLContext reads null, a string or an integer, as
 // [NullSnowflake.UnmarshalGQLContext] does.
 func (n *NullID[T]) UnmarshalGQLContext(ctx context.Context, input any) error {
-	var to *NullSnowflake
-	if n != nil {
-		to = new(NullSnowflake)
-	}
+	to := n.receiver()
 	return n.set(to, to.UnmarshalGQLContext(ctx, input))
+}
+
+// receiver returns what a method of NullSnowflake reads into, or nil if n is.
+func (n *NullID[T]) receiver() *NullSnowflake {
+	if n == nil {
+		return nil
+	}
+	return new(NullSnowflake)
 }
 
 // set takes over what a method of NullSnowflake has read, unless it is an error. to is nil if n

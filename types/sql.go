@@ -88,11 +88,7 @@ func (n *NullSnowflake) Scan(src any) error {
 		return nil
 	}
 	var s Snowflake
-	if err := s.scan(src, "NullSnowflake"); err != nil {
-		return err
-	}
-	*n = NullSnowflake{Snowflake: s, Valid: true}
-	return nil
+	return n.set(&s, s.scan(src, "NullSnowflake"))
 }
 
 // describe returns a value of a type that Scan does not accept, as text.

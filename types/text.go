@@ -132,11 +132,7 @@ func storeNull[S string | []byte](n *NullSnowflake, src S, op string) error {
 		return nil
 	}
 	var s Snowflake
-	if err := store(&s, src, op, "NullSnowflake", wantDecimal); err != nil {
-		return err
-	}
-	*n = NullSnowflake{Snowflake: s, Valid: true}
-	return nil
+	return n.set(&s, store(&s, src, op, "NullSnowflake", wantDecimal))
 }
 
 // store parses src and only then writes s.

@@ -102,6 +102,7 @@ func TestBadInputIsRefusedAndQuotedInPart(t *testing.T) {
 		{"12x", `publicid: invalid text "12x": want order_ and the 23 characters of 0-9A-Za-z that Encode writes`},
 		{strings.Repeat("x", 65), `publicid: invalid text "` + strings.Repeat("x", 64) + `"… (65 bytes): want order_`},
 		{good[:len(good)-1] + "!", `publicid: invalid text "` + good[:len(good)-1] + `!": want order_`},
+		{good[:len(good)-12] + "!" + good[len(good)-11:], `: want order_`},
 		{good[:len(good)-1] + "a", `: it is mistyped, or was written for another prefix or with another key`},
 		{"order_0" + good[7:], `: no key has the name '0'; it is mistyped, or its key was removed`},
 	} {

@@ -191,7 +191,7 @@ func TestJSONThatIsNoPublicFormIsRefused(t *testing.T) {
 // Other JSON packages may pass what is no JSON.
 func TestUnmarshalJSONWantsQuotes(t *testing.T) {
 	o := orderIDs.Encode(5)
-	for _, text := range []string{"", `"`, o, "x" + o + "x", `"` + o, o + `"`, "'" + o + "'", ` "` + o + `"`} {
+	for _, text := range []string{"", `"`, o, "x" + o + "x", `"` + o, o + `"`, "'" + o + "'", ` "` + o + `"`, `"` + o + "x"} {
 		id := of(7)
 		if err := id.UnmarshalJSON([]byte(text)); !errors.Is(err, publicid.ErrInvalid) || id != of(7) {
 			t.Errorf("UnmarshalJSON(%s) = %v, and the ID is %d; want ErrInvalid and 7, as before", text, err, id.Key())
