@@ -61,9 +61,6 @@ type Calls struct {
 	hang atomic.Int32
 }
 
-// Hanging returns how many calls hang.
-func (c *Calls) Hanging() int { return int(c.hang.Load()) }
-
 // Call calls f and returns its result. If f has not returned [Grace] after the end of ctx, Call
 // abandons it and returns an error that matches [ErrNoAnswer] and the error of ctx; f goes on, with
 // an unknown outcome. If Max calls hang, Call does not call f and returns an error that matches
