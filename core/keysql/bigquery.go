@@ -23,10 +23,6 @@ func (d bigQuery) tick(at string) string {
 	return fmt.Sprintf("DIV(UNIX_MICROS(%s) - %d, %d)", at, d.Epoch.UnixMicro(), d.Unit/time.Microsecond)
 }
 
-func (bigQuery) between(n string, most int64) string {
-	return fmt.Sprintf("LEAST(GREATEST(%s, 0), %d)", n, most)
-}
-
 func (bigQuery) uuid(n [4]string) string {
 	return fmt.Sprintf("FORMAT('%%08x-%%04x-8%%03x-9%%x73-6e6f776b6579', %s, %s, %s, %s)", n[0], n[1], n[2], n[3])
 }

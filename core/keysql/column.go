@@ -102,7 +102,7 @@ type syntax interface {
 	text(key string) string
 }
 
-// operators are the bits of most databases.
+// operators are what most databases write alike.
 type operators struct{}
 
 func (operators) right(n string, by int) string { return fmt.Sprintf("%s >> %d", n, by) }
@@ -112,6 +112,10 @@ func (o operators) part(n string, shift, width int) string {
 		n = "(" + o.right(n, shift) + ")"
 	}
 	return fmt.Sprintf("%s & %d", n, int64(1)<<width-1)
+}
+
+func (operators) between(n string, most int64) string {
+	return fmt.Sprintf("LEAST(GREATEST(%s, 0), %d)", n, most)
 }
 
 // Time returns the start of the key's tick, as core.Parts.Time: a timestamptz on PostgreSQL, a

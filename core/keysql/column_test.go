@@ -38,6 +38,22 @@ func TestNewRefusesWhatNoExpressionIsRightFor(t *testing.T) {
 	}
 }
 
+// Databases read the moment of the epoch as one in UTC.
+func TestTheZoneOfTheEpochDoesNotMatter(t *testing.T) {
+	utc, elsewhere := core.Default(), core.Default()
+	elsewhere.Epoch = utc.Epoch.In(time.FixedZone("", 3600))
+	for _, dialect := range []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL, keysql.SQLite} {
+		want, err := keysql.New(dialect, utc, "id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := keysql.New(dialect, elsewhere, "id")
+		if err != nil || got.Time() != want.Time() {
+			t.Errorf("%v: Time() = %s, %v; want %s", dialect, got.Time(), err, want.Time())
+		}
+	}
+}
+
 // A column that does not exist is an error on SQLite too, and not a string.
 func TestNamesAreQuoted(t *testing.T) {
 	for dialect, want := range map[keysql.Dialect]string{

@@ -24,10 +24,6 @@ func (d duckDB) tick(at string) string {
 	return scale(fmt.Sprintf("(epoch_us(%s) - %d)", at, d.Epoch.UnixMicro()), time.Microsecond, d.Unit, "//")
 }
 
-func (duckDB) between(n string, most int64) string {
-	return fmt.Sprintf("least(greatest(%s, 0), %d)", n, most)
-}
-
 func (duckDB) uuid(n [4]string) string {
 	return fmt.Sprintf("printf('%%08x-%%04x-8%%03x-9%%x73-6e6f776b6579', %s, %s, %s, %s)::UUID", n[0], n[1], n[2], n[3])
 }

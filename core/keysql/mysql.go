@@ -23,10 +23,6 @@ func (d mySQL) tick(at string) string {
 	return scale(fmt.Sprintf("TIMESTAMPDIFF(MICROSECOND, TIMESTAMP '%s', %s)", moment(d.Epoch), at), time.Microsecond, d.Unit, "DIV")
 }
 
-func (mySQL) between(n string, most int64) string {
-	return fmt.Sprintf("LEAST(GREATEST(%s, 0), %d)", n, most)
-}
-
 func (mySQL) uuid(n [4]string) string {
 	return fmt.Sprintf("LOWER(CONCAT(LPAD(HEX(%s), 8, '0'), '-', LPAD(HEX(%s), 4, '0'), '-8', LPAD(HEX(%s), 3, '0'), '-9', HEX(%s), '73-6e6f776b6579'))",
 		n[0], n[1], n[2], n[3])

@@ -253,7 +253,10 @@ func TestSpansAndTablesThatAreWrongAreRefusedBeforeAStatement(t *testing.T) {
 		}, "shop.lines.fk: want none from or to"},
 		"ahead":   {func() ([]string, error) { return plan(p.Maintain(nil, may, 0, 0)) }, "partitions ahead is 0"},
 		"keep":    {func() ([]string, error) { return plan(p.Maintain(nil, may, 1, -1)) }, "partitions to keep is -1"},
+		"far":     {func() ([]string, error) { return plan(p.Maintain(nil, may, 8193, 0)) }, "partitions ahead is 8193"},
+		"long":    {func() ([]string, error) { return plan(p.Maintain(nil, may, 1, 8193)) }, "partitions to keep is 8193"},
 		"convert": {func() ([]string, error) { return my.Convert(may, 1) }, "Create divides"},
+		"a lot":   {func() ([]string, error) { return p.Convert(may, 8193) }, "partitions ahead is 8193"},
 		"late":    {func() ([]string, error) { return p.Convert(core.Default().Exhausted(), 1) }, "the layout has keys"},
 	} {
 		statements, err := test.call()
@@ -318,6 +321,7 @@ func TestPartmanCountsKeysAndIsRefusedElsewhere(t *testing.T) {
 		{core.Default(), "public.orders", keysql.Week, "UTC", "beginning of a Week"},
 		{core.Default(), "public.orders", keysql.Day, "Europe/Berlin", "UTC"},
 		{twitter, "public.orders", keysql.Day, "UTC", "beginning of a Day"},
+		{core.Layout{Epoch: core.Default().Epoch, Unit: 7 * time.Millisecond, TimeBits: 40, WorkerBits: 10, SequenceBits: 12}, "public.orders", keysql.Day, "UTC", "whole ticks"},
 	} {
 		c, err := keysql.New(keysql.PostgreSQL, test.layout, "id")
 		if err != nil {
