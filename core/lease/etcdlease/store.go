@@ -21,13 +21,7 @@ import (
 // [ErrReadOnly], the client's errors and ctx's.
 type Store struct{ *leasestore.RegisterStore }
 
-var (
-	_ leasestore.Store   = (*Store)(nil)
-	_ leasestore.Lister  = (*Store)(nil)
-	_ leasestore.Fencer  = (*Store)(nil)
-	_ leasestore.History = (*Store)(nil)
-	_ leasestore.Catalog = (*Store)(nil)
-)
+var _ leasestore.Catalog = (*Store)(nil) // beside what a RegisterStore is
 
 // A register keeps rows in etcd.
 type register struct {

@@ -27,13 +27,7 @@ type Store struct {
 	register *register
 }
 
-var (
-	_ leasestore.Store   = (*Store)(nil)
-	_ leasestore.Lister  = (*Store)(nil)
-	_ leasestore.Fencer  = (*Store)(nil)
-	_ leasestore.History = (*Store)(nil)
-	_ leasestore.Catalog = (*Store)(nil)
-)
+var _ leasestore.Catalog = (*Store)(nil) // beside what a RegisterStore is
 
 // New returns a Store on db. It does no I/O. The caller keeps db and closes it after the last
 // lease. If an argument is wrong the error is a [*core.ValueError].

@@ -18,13 +18,7 @@ import (
 // of the connection, and the error of ctx.
 type Store struct{ *leasestore.RegisterStore }
 
-var (
-	_ leasestore.Store   = (*Store)(nil)
-	_ leasestore.Lister  = (*Store)(nil)
-	_ leasestore.Fencer  = (*Store)(nil)
-	_ leasestore.History = (*Store)(nil)
-	_ leasestore.Catalog = (*Store)(nil)
-)
+var _ leasestore.Catalog = (*Store)(nil) // beside what a RegisterStore is
 
 // New returns a Store on a connection, usually a [*zk.Conn]. It sends nothing. The caller
 // keeps the connection and closes it after the last lease.
