@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
+	"github.com/snowkey/snowkey/internal/base/supply"
 )
 
 // DB is the handle for an insert: a *sqlx.DB, a *sqlx.Tx, or a type of the program's own around
@@ -79,7 +80,7 @@ func newConn(db DB) (conn, error) {
 	c := conn{db: db}
 	var tx bool
 	for _, layer := range layers(db) {
-		if isNil(layer) {
+		if supply.IsNil(layer) {
 			return conn{}, fmt.Errorf("%w: nil %T", ErrDB, layer)
 		}
 		if b, ok := layer.(beginner); ok && c.pool == nil {
@@ -127,17 +128,12 @@ func layers(db DB) []DB {
 	for db != nil && len(found) < maxLayers {
 		found = append(found, db)
 		w, ok := db.(wrapper)
-		if !ok || isNil(db) {
+		if !ok || supply.IsNil(db) {
 			break
 		}
 		db = w.Unwrap()
 	}
 	return found
-}
-
-func isNil(db DB) bool {
-	v := reflect.ValueOf(db)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // mapperField returns the field Mapper as Go's selector v.Mapper would, or nil without it.

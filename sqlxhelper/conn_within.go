@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/base/supply"
 )
 
 // Within makes a [DB] of any handle of a transaction that the program has begun, such as the one
@@ -47,7 +48,7 @@ func cannotPrepare(db any) bool {
 
 // connect returns the conn of the handle.
 func (w within) connect() (conn, error) {
-	if v := reflect.ValueOf(w.ExtContext); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if supply.IsNil(w.ExtContext) {
 		return conn{}, fmt.Errorf("%w: Within got a nil %T", ErrDB, w.ExtContext)
 	}
 	if _, ok := w.ExtContext.(*sqlx.DB); ok {
