@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/readback"
 )
 
@@ -167,22 +168,10 @@ func (c *creation) query(t *readback.Text, scan func(*sql.Rows) error) (err erro
 			return db.Dialector.Explain(text, vars...), count
 		}, err)
 	}()
-	found, err := c.stmt.ConnPool.QueryContext(ctx, text, vars...)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closed := found.Close(); err == nil {
-			err = closed
-		}
-	}()
-	for found.Next() {
-		if err = scan(found); err != nil {
-			return err
-		}
+	return dialect.Each(ctx, c.stmt.ConnPool, func(rows *sql.Rows) error {
 		count++
-	}
-	return found.Err()
+		return scan(rows)
+	}, text, vars...)
 }
 
 // isSQL reports whether GORM writes SQL for v.

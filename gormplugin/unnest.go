@@ -12,7 +12,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/snowkey/snowkey/internal/base/outcome"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 	"github.com/snowkey/snowkey/internal/base/readback"
 )
@@ -116,13 +116,20 @@ func insertedInto(text string) string {
 // release may alter the table at any time, and the insert with a type that the column no longer
 // has is refused, see [pgtext.Table.Guard].
 func (u *unnest) table(stmt *gorm.Statement, name string) *pgtext.Table {
-	ctx, pool, describe := stmt.Context, stmt.ConnPool, pgtext.Describe
-	if isTransaction(pool) && !u.reads.Load() {
-		describe = describeInTx
+	ctx, pool, t := stmt.Context, bare(stmt.ConnPool), (*pgtext.Table)(nil)
+	describe := func() (err error) {
+		t, err = pgtext.Describe(ctx, pool, name)
+		return err
 	}
-	pool = bare(pool)
 	begin := time.Now()
-	t, err := describe(ctx, pool, name)
+	var err error
+	if isTransaction(stmt.ConnPool) && !u.reads.Load() {
+		// It fails on a server that only speaks the protocol of PostgreSQL. Where types could be read
+		// once, a savepoint saves little, and costs two more statements.
+		err = underSavepoint(ctx, pool, "snowkey_types", describe)
+	} else {
+		err = describe()
+	}
 	if err != nil {
 		t = &pgtext.Table{}
 	} else {
@@ -134,19 +141,8 @@ func (u *unnest) table(stmt *gorm.Statement, name string) *pgtext.Table {
 	return t
 }
 
-// describeInTx is [pgtext.Describe] under a savepoint, because it fails on a server that only speaks
-// the protocol of PostgreSQL. Where types could be read once, it saves little, and costs two more
-// statements.
-func describeInTx(ctx context.Context, tx pgtext.DB, name string) (t *pgtext.Table, err error) {
-	err = underSavepoint(ctx, tx, "snowkey_types", func() (err error) {
-		t, err = pgtext.Describe(ctx, tx, name)
-		return err
-	})
-	return t, err
-}
-
 // underSavepoint runs f under a savepoint of tx with this name, to which a failure rolls back.
-func underSavepoint(ctx context.Context, tx outcome.Execer, name string, f func() error) error {
+func underSavepoint(ctx context.Context, tx dialect.Execer, name string, f func() error) error {
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
 		return err
 	}
@@ -189,51 +185,28 @@ func arrays(t *pgtext.Table, stmt *gorm.Statement, values clause.Values) ([]stri
 	return arrays, true
 }
 
-// An element writes the values of one column. It remembers the type of the last value.
+// An element writes the values of one column.
 type element struct {
 	stmt    *gorm.Statement
 	encoder pgtext.Encoder
-	last    reflect.Type
-	own     bool     // an expression of GORM
-	inner   *element // writes the value that a gorm.Valuer returns
 }
 
-// append appends v. It reports false if v has to be sent in VALUES.
-func (e *element) append(b []byte, v any) (_ []byte, ok bool) {
-	if t := reflect.TypeOf(v); t != e.last {
-		e.learn(t, v)
-	}
-	switch {
-	case e.own:
-		return b, false
-	case e.inner != nil:
-		return e.appendValuer(b, v)
-	default:
-		return e.encoder.Append(b, v)
-	}
-}
-
-// learn finds out how to write values of type t, such as v. It tests the interfaces in the
+// append appends v. It reports false if v has to be sent in VALUES. It tests the interfaces in the
 // order in which GORM does.
-func (e *element) learn(t reflect.Type, v any) {
-	e.last, e.own, e.inner = t, false, nil
-	switch v.(type) {
-	case int64, int, float64, bool, string, []byte, time.Time, nil:
+func (e *element) append(b []byte, v any) (_ []byte, ok bool) {
+	switch v := v.(type) {
+	case int64, int, float64, bool, string, []byte, time.Time, nil: // as most are
 	case gorm.Valuer:
-		e.inner = &element{stmt: e.stmt, encoder: e.encoder}
+		if f := reflect.ValueOf(v); f.Kind() == reflect.Pointer && f.IsNil() {
+			return e.encoder.Append(b, nil)
+		}
+		expr := v.GormValue(e.stmt.Context, e.stmt.DB)
+		if expr.SQL != "?" || len(expr.Vars) != 1 {
+			return b, false
+		}
+		return e.append(b, expr.Vars[0])
 	case clause.Interface, clause.Expression:
-		e.own = true
-	}
-}
-
-// appendValuer appends the value of a gorm.Valuer whose expression is a single parameter.
-func (e *element) appendValuer(b []byte, v any) (_ []byte, ok bool) {
-	if f := reflect.ValueOf(v); f.Kind() == reflect.Pointer && f.IsNil() {
-		return e.encoder.Append(b, nil)
-	}
-	expr := v.(gorm.Valuer).GormValue(e.stmt.Context, e.stmt.DB)
-	if expr.SQL != "?" || len(expr.Vars) != 1 {
 		return b, false
 	}
-	return e.inner.append(b, expr.Vars[0])
+	return e.encoder.Append(b, v)
 }

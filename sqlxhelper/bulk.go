@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
@@ -101,7 +102,7 @@ func (a *attempt) describe(ctx context.Context) {
 }
 
 // describe reads one table, whose name is quoted.
-func describe(ctx context.Context, c outcome.Cancels, db pgtext.DB, table string) (*pgtext.Table, error) {
+func describe(ctx context.Context, c outcome.Cancels, db dialect.Executor, table string) (*pgtext.Table, error) {
 	return outcome.Call(ctx, c, func() (*pgtext.Table, error) { return pgtext.Describe(ctx, db, table) }, nil)
 }
 

@@ -156,7 +156,7 @@ func (a *attempt) query(ctx context.Context, s session, l *load, text string, ar
 		return err
 	}
 	return outcome.Do(ctx, s.cancels, func() error {
-		return outcome.Each(a.dialect.sends(ctx), s.db, func(rows *sql.Rows) error {
+		return dialect.Each(a.dialect.sends(ctx), s.db, func(rows *sql.Rows) error {
 			if s.cancels < outcome.CancelsStatements && ctx.Err() != nil {
 				return ctx.Err() // the caller may have returned, and own what scan changes
 			}

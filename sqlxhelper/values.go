@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
 	"github.com/snowkey/snowkey/internal/base/pgtext"
 )
@@ -106,7 +107,7 @@ func (t *traits) prepares(ctx context.Context, s session) bool {
 	}
 	yes, err := outcome.Call(ctx, s.cancels, func() (bool, error) {
 		var inlined bool
-		err := outcome.Scalar(ctx, s.db, &inlined, "SELECT ? + 0.2 = 0.3", 0.1)
+		err := dialect.One(ctx, s.db, []any{&inlined}, "SELECT ? + 0.2 = 0.3", 0.1)
 		return err == nil && !inlined, nil
 	}, nil)
 	return err == nil && yes // after an error the next statement fails too

@@ -165,7 +165,7 @@ func (w *writer) sendsAlone() bool {
 type statementer interface {
 	sqlx.ExecerContext
 	sqlx.PreparerContext
-	outcome.Queryer
+	dialect.Queryer
 }
 
 // A session says where statements go. Outside of a transaction only one is allowed, and a

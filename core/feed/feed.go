@@ -185,7 +185,7 @@ func (f *Feed) at(name sqlrow.Name) {
 
 // locate finds the schema of the table, once. Otherwise USE on a connection of the pool would lead the Feed
 // to the table of another tenant, and to the fence there.
-func (f *Feed) locate(ctx context.Context, e sqlrow.Executor) error {
+func (f *Feed) locate(ctx context.Context, e dialect.Executor) error {
 	if f.located {
 		return nil
 	}
@@ -465,20 +465,14 @@ func add(gates []gate, g gate) []gate {
 
 // list returns the only column of a query.
 func list[T any](ctx context.Context, db querier, query string, args ...any) ([]T, error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // its error is that of Err
 	var all []T
-	for rows.Next() {
+	err := dialect.Each(ctx, db, func(rows *sql.Rows) error {
 		var v T
-		if err := rows.Scan(&v); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&v)
 		all = append(all, v)
-	}
-	return all, rows.Err()
+		return err
+	}, query, args...)
+	return all, err
 }
 
 // refusal is the text of the trigger.

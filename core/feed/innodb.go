@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +68,7 @@ func (m innoDB) check(ctx context.Context, db session) error {
 	}
 	source, err := hasRow(ctx, db, statement)
 	switch {
-	case answers(err, accessDenied):
+	case dialect.Numbered(err, accessDenied):
 		return fmt.Errorf("%w: the user needs the privileges PROCESS and REPLICATION CLIENT, on MariaDB PROCESS and REPLICA MONITOR: %w", ErrUnknownHorizon, err)
 	case err != nil:
 		return err
@@ -81,12 +80,12 @@ func (m innoDB) check(ctx context.Context, db session) error {
 
 // hasRow reports whether a statement returns a row.
 func hasRow(ctx context.Context, db session, statement string) (bool, error) {
-	rows, err := db.QueryContext(ctx, statement)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = rows.Close() }() // its error is that of Err
-	return rows.Next(), rows.Err()
+	found := false
+	err := dialect.Each(ctx, db, func(*sql.Rows) error {
+		found = true
+		return nil
+	}, statement)
+	return found, err
 }
 
 func (m innoDB) now(ctx context.Context, db session) (time.Time, error) {
@@ -102,7 +101,7 @@ func (m innoDB) begin(ctx context.Context, db session) (*sql.Tx, error) {
 func (m innoDB) raise(ctx context.Context, tx *sql.Tx, key types.Snowflake) (after types.Snowflake, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT closed FROM "+m.fence+" FOR UPDATE NOWAIT").Scan((*int64)(&after))
 	switch {
-	case answers(err, lockNotAvailable, lockWaitTimeout):
+	case dialect.Numbered(err, lockNotAvailable, lockWaitTimeout):
 		// Writers hold a shared lock until they end if they are SERIALIZABLE, or binlog_format is not
 		// ROW. Waiting for them would make every later writer wait too.
 		err = tx.QueryRowContext(ctx, "SELECT closed FROM "+m.fence).Scan((*int64)(&after))
@@ -119,15 +118,6 @@ const (
 	lockNotAvailable = 3572
 	accessDenied     = 1227
 )
-
-func answers(err error, numbers ...uint16) bool {
-	for a := range dialect.Answers(err) {
-		if slices.Contains(numbers, a.Number) {
-			return true
-		}
-	}
-	return false
-}
 
 // beginWith begins a transaction with a statement that locks a row.
 func beginWith(ctx context.Context, db session, lock string) (*sql.Tx, error) {
@@ -178,7 +168,7 @@ func (m innoDB) open(ctx context.Context, db session) (names map[string]struct{}
 		mark := fmt.Sprintf("feed:%016x", rand.Uint64())
 		list, err := list[string](ctx, tx, "SELECT CASE WHEN trx_query LIKE '%"+mark+"%' AND trx_mysql_thread_id = CONNECTION_ID() THEN 'own'"+
 			" WHEN trx_mysql_thread_id = 0 THEN '"+detached+"' ELSE CONCAT(trx_mysql_thread_id, ' ', trx_started) END FROM information_schema.innodb_trx")
-		if answers(err, accessDenied) {
+		if dialect.Numbered(err, accessDenied) {
 			return nil, false, fmt.Errorf("%w: the list of transactions needs the privilege PROCESS: %w", ErrUnknownHorizon, err)
 		}
 		if err != nil {

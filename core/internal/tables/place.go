@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/sqlrow"
 )
 
@@ -90,7 +91,7 @@ func (d *DB[T]) keep(ctx context.Context, p place[T]) *Tables[T] {
 
 // Within is [sqlrow.DB.Within]. A transaction may have a search_path of its own, which must not choose
 // among several tables, so these are [sqlstore.ErrOtherSchema] unless the Store has found its own before.
-func (d *DB[T]) Within(ctx context.Context, tx sqlrow.Executor) (*Tx[T], error) {
+func (d *DB[T]) Within(ctx context.Context, tx dialect.Executor) (*Tx[T], error) {
 	t, err := d.DB.Within(ctx, tx)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -25,6 +26,21 @@ func Answers(err error) iter.Seq[Answer] {
 			}
 		}
 	}
+}
+
+// Numbered reports whether MySQL has answered err with one of the numbers.
+func Numbered(err error, numbers ...uint16) bool {
+	return said(err, func(a Answer) bool { return slices.Contains(numbers, a.Number) })
+}
+
+// stated reports whether PostgreSQL has answered err with one of the SQLSTATEs.
+func stated(err error, states ...string) bool {
+	return said(err, func(a Answer) bool { return slices.Contains(states, a.State) })
+}
+
+// resulted reports whether SQLite has answered err with one of the extended result codes.
+func resulted(err error, codes ...int) bool {
+	return said(err, func(a Answer) bool { return slices.Contains(codes, a.Code) })
 }
 
 // said reports whether is accepts one of the answers in err.

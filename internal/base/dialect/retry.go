@@ -51,9 +51,7 @@ func (a Answer) lost() bool {
 
 // LockNotAvailable reports whether PostgreSQL gave up waiting for a lock because of lock_timeout
 // or NOWAIT. It is not [Retryable], because the caller has asked for it.
-func LockNotAvailable(err error) bool {
-	return said(err, func(a Answer) bool { return a.State == "55P03" })
-}
+func LockNotAvailable(err error) bool { return stated(err, "55P03") }
 
 // BadConnection reports whether the connection has become useless, because it is broken or the
 // server is shutting down or still starting up. Another connection may work.
@@ -77,9 +75,7 @@ func BadConnection(err error) bool {
 
 // NotPrepared reports whether a Galera node refuses all statements, because it is cut off from
 // its cluster or has yet to catch up. Another node may work.
-func NotPrepared(err error) bool {
-	return said(err, func(a Answer) bool { return a.Number == notPrepared })
-}
+func NotPrepared(err error) bool { return Numbered(err, notPrepared) }
 
 // closedTexts are the texts of database/sql for a prepared statement and for the rows of a
 // transaction that it has rolled back because a context has ended.

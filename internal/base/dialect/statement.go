@@ -10,17 +10,11 @@ import (
 // DuplicateKey reports whether a row has the same value as another row in the primary key or in
 // a unique index.
 func DuplicateKey(err error) bool {
-	return said(err, func(a Answer) bool {
-		return a.State == "23505" || // unique_violation
-			a.Number == duplicateEntry || a.Number == duplicateEntryIn ||
-			a.Code == sqliteDuplicateKey || a.Code == sqliteDuplicateInIndex
-	})
+	return stated(err, "23505") || Numbered(err, duplicateEntry, duplicateEntryIn) || resulted(err, sqliteDuplicateKey, sqliteDuplicateInIndex)
 }
 
 // NoParent reports whether SQLite says that a row refers to one that is not there.
-func NoParent(err error) bool {
-	return said(err, func(a Answer) bool { return a.Code == sqliteNoParent })
-}
+func NoParent(err error) bool { return resulted(err, sqliteNoParent) }
 
 // Exists reports whether a table or schema could not be created because it exists.
 func Exists(err error) bool {
@@ -40,9 +34,7 @@ func NoTable(err error) bool {
 
 // NoIndex reports whether MySQL or MariaDB was told to use an index that does not exist or that
 // the optimizer may not use.
-func NoIndex(err error) bool {
-	return said(err, func(a Answer) bool { return a.Number == noSuchIndex })
-}
+func NoIndex(err error) bool { return Numbered(err, noSuchIndex) }
 
 // NoTarget reports whether an INSERT names columns after ON CONFLICT that no unique index has.
 func NoTarget(err error) bool {
@@ -69,29 +61,18 @@ func containsAny(err error, parts ...string) bool {
 
 // ReadOnly reports whether the server, the database or the transaction refuses writes.
 func ReadOnly(err error) bool {
-	return said(err, func(a Answer) bool {
-		switch {
-		// A read-only transaction; 0A000 if lib/pq asks for another kind in recovery.
-		case a.State == "25006", a.State == "0A000":
-			return true
-		case a.Number == serverReadOnly, a.Number == transactionReadOnly, a.Number == readOnlyMode:
-			return true
-		}
-		return a.primary() == sqliteReadOnly
-	})
+	// 25006: a read-only transaction; 0A000: lib/pq asks for another kind in recovery.
+	return stated(err, "25006", "0A000") || Numbered(err, serverReadOnly, transactionReadOnly, readOnlyMode) ||
+		said(err, func(a Answer) bool { return a.primary() == sqliteReadOnly })
 }
 
 // RowLogging reports whether MySQL refuses a statement because its binary log is of statements,
 // which takes REPEATABLE READ.
-func RowLogging(err error) bool {
-	return said(err, func(a Answer) bool { return a.Number == rowLoggingOnly })
-}
+func RowLogging(err error) bool { return Numbered(err, rowLoggingOnly) }
 
 // Denied reports whether the user lacks a right to a database, table or column.
 func Denied(err error) bool {
-	return said(err, func(a Answer) bool {
-		return a.State == "42501" || a.Number == noDatabaseRight || a.Number == noTableRight || a.Number == noColumnRight
-	})
+	return stated(err, "42501") || Numbered(err, noDatabaseRight, noTableRight, noColumnRight)
 }
 
 // Unread reports whether a driver may have refused a statement because the rows of another
@@ -132,33 +113,23 @@ func RowFault(err error) bool {
 
 // NoFunction reports whether a statement calls a function of PostgreSQL that this server, which
 // only speaks its protocol, does not have.
-func NoFunction(err error) bool {
-	return said(err, func(a Answer) bool { return a.State == "42883" || a.State == "0A000" }) // undefined_function, feature_not_supported
-}
+func NoFunction(err error) bool { return stated(err, "42883", "0A000") } // undefined_function, feature_not_supported
 
 // StalePlan reports whether a SELECT may have failed because the type of a column was changed
 // after the driver had prepared the statement: "cached plan must not change result type". Any
 // feature_not_supported counts, because the message may be in any language. pgx prepares the
 // statement again when it is next sent on the same connection.
-func StalePlan(err error) bool {
-	return said(err, func(a Answer) bool { return a.State == "0A000" })
-}
+func StalePlan(err error) bool { return stated(err, "0A000") }
 
 // OutOfRange reports whether MySQL has computed a number that its type cannot hold.
-func OutOfRange(err error) bool {
-	return said(err, func(a Answer) bool { return a.Number == outOfRange })
-}
+func OutOfRange(err error) bool { return Numbered(err, outOfRange) }
 
 // Unsupported reports whether the server has no such feature, as TiDB has no shared locks on rows.
-func Unsupported(err error) bool {
-	return said(err, func(a Answer) bool { return a.Number == notSupportedYet })
-}
+func Unsupported(err error) bool { return Numbered(err, notSupportedYet) }
 
 // UnknownVariable reports whether a statement names a variable that exists only in the other of
 // MySQL and MariaDB.
-func UnknownVariable(err error) bool {
-	return said(err, func(a Answer) bool { return a.Number == unknownVariable })
-}
+func UnknownVariable(err error) bool { return Numbered(err, unknownVariable) }
 
 // InTransaction reports whether a transaction is open, for which MySQL refuses to change the
 // characteristics of the next one, and SQLite a BEGIN.

@@ -66,51 +66,12 @@ func Do(ctx context.Context, c Cancels, f func() error) error {
 	return err
 }
 
-// An Execer is a pool, a connection or a transaction.
-type Execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
-// A Queryer is a pool, a connection or a transaction.
-type Queryer interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // Exec runs a statement.
-func Exec(ctx context.Context, c Cancels, db Execer, text string, args ...any) (sql.Result, error) {
+func Exec(ctx context.Context, c Cancels, db dialect.Execer, text string, args ...any) (sql.Result, error) {
 	if c >= CancelsStatements {
 		return db.ExecContext(ctx, text, args...)
 	}
 	return Call(ctx, c, func() (sql.Result, error) { return db.ExecContext(ctx, text, args...) }, nil)
-}
-
-// Each calls scan for each row of a query. It reads to the end of the rows because MySQL's
-// driver honors ctx while it reads rows, but not while it closes them and skips the rest.
-func Each(ctx context.Context, db Queryer, scan func(*sql.Rows) error, text string, args ...any) error {
-	rows, err := db.QueryContext(ctx, text, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // if scan fails
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// Scalar reads the only row of a query with one column.
-func Scalar(ctx context.Context, db Queryer, dest any, text string, args ...any) error {
-	found := false
-	err := Each(ctx, db, func(rows *sql.Rows) error {
-		found = true
-		return rows.Scan(dest)
-	}, text, args...)
-	if err == nil && !found {
-		err = sql.ErrNoRows
-	}
-	return err
 }
 
 // WithCause adds the error of ctx where a driver or database/sql only reports that the

@@ -32,8 +32,7 @@ type Database struct {
 
 // A Tx is a transaction.
 type Tx interface {
-	Execer
-	Queryer
+	dialect.Executor
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	Commit() error
 	Rollback() error

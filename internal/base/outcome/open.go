@@ -8,10 +8,7 @@ import (
 
 // InTransaction reports whether a statement has begun a transaction on a connection, and leaves
 // that open. On SQLite, which refuses to begin a second one, it reports false.
-func InTransaction(ctx context.Context, d dialect.Dialect, c interface {
-	Queryer
-	Execer
-}) (open bool, err error) {
+func InTransaction(ctx context.Context, d dialect.Dialect, c dialect.Executor) (open bool, err error) {
 	switch d {
 	case dialect.PostgreSQL:
 		// No function tells. A setting that is local to a transaction lasts until the next
@@ -20,10 +17,10 @@ func InTransaction(ctx context.Context, d dialect.Dialect, c interface {
 		if _, err := c.ExecContext(ctx, "SELECT pg_catalog.set_config('snowkey.begun', 'yes', true)"); err != nil {
 			return false, err
 		}
-		err = Scalar(ctx, c, &open, "SELECT COALESCE(pg_catalog.current_setting('snowkey.begun', true), '') = 'yes'")
+		err = dialect.One(ctx, c, []any{&open}, "SELECT COALESCE(pg_catalog.current_setting('snowkey.begun', true), '') = 'yes'")
 	case dialect.MySQL:
 		// The first comment is SQL for TiDB, where it begins another one that takes the rest.
-		err = Scalar(ctx, c, &open, "SELECT /*T! @@tidb_current_ts > 0 -- */ @@in_transaction")
+		err = dialect.One(ctx, c, []any{&open}, "SELECT /*T! @@tidb_current_ts > 0 -- */ @@in_transaction")
 		if dialect.UnknownVariable(err) {
 			// MySQL lacks it, but refuses to set how the next transaction begins while one is
 			// open, with an error that changes nothing.

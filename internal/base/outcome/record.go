@@ -249,7 +249,7 @@ func (p Proof) seen(ctx context.Context, c Cancels, tx Tx) (bool, error) {
 		return false, nil
 	}
 	_, err := Call(ctx, c, func() (one int, err error) {
-		return one, Scalar(ctx, tx, &one, p.unlocked(), p.value())
+		return one, dialect.One(ctx, tx, []any{&one}, p.unlocked(), p.value())
 	}, nil)
 	if errors.Is(err, sql.ErrNoRows) || dialect.Denied(err) || dialect.NoTable(err) || dialect.NoColumn(err) {
 		return false, nil

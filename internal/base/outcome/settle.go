@@ -316,7 +316,7 @@ var postgresVersion = regexp.MustCompile(`^(?:PostgreSQL|EnterpriseDB) [0-9]+(?:
 // has waited for the transaction only if it ran on this server.
 func aloneMySQL(ctx context.Context, tx Tx) error {
 	v := map[string]string{}
-	err := Each(ctx, tx, func(rows *sql.Rows) error {
+	err := dialect.Each(ctx, tx, func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		v[strings.ToLower(name)] = strings.ToUpper(value)
@@ -354,7 +354,7 @@ func elsewhereMySQL(ctx context.Context, tx Tx, proofs []Proof) (others bool, er
 			table = p.Table
 		}
 		var names []string
-		err := Each(ctx, tx, func(rows *sql.Rows) error {
+		err := dialect.Each(ctx, tx, func(rows *sql.Rows) error {
 			var name, typ string
 			var here bool
 			err := rows.Scan(&name, &typ, &here)

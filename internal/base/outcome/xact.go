@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/standby"
 )
 
@@ -37,9 +38,9 @@ const IdentifyText = "SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN p
 //
 // The function has this name since PostgreSQL 10, and in later versions too, which have others
 // beside it.
-func Identify(ctx context.Context, db Queryer) (x Xact, err error) {
+func Identify(ctx context.Context, db dialect.Queryer) (x Xact, err error) {
 	var id sql.NullInt64
-	err = Each(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&id, &x.run) }, IdentifyText)
+	err = dialect.Each(ctx, db, func(rows *sql.Rows) error { return rows.Scan(&id, &x.run) }, IdentifyText)
 	x.id = id.Int64
 	if err != nil || x.id == 0 {
 		x = Xact{}

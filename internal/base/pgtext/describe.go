@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // ManyRows is the number of rows from which on unnest or COPY replaces VALUES. On loopback,
@@ -101,32 +103,20 @@ func DescribeArgs(name string) []any {
 	return []any{name, second.Add(600), second}
 }
 
-// A DB is the part of a pool or transaction that Describe and its callers' savepoints need.
-type DB interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
 // Describe reads the table with the given name, which is quoted where SQL requires it. A table that
 // does not exist has no columns. Errors of the database are returned unchanged.
-func Describe(ctx context.Context, db DB, name string) (*Table, error) {
-	rows, err := db.QueryContext(ctx, DescribeText, DescribeArgs(name)...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }() // for an early return
+func Describe(ctx context.Context, db dialect.Queryer, name string) (*Table, error) {
 	t := &Table{Columns: map[string]Column{}, Lasts: true}
-	for rows.Next() {
+	err := dialect.Each(ctx, db, func(rows *sql.Rows) error {
 		var column, typ string
 		var oid int64
 		var enum, lasts bool
-		if err := rows.Scan(&column, &typ, &oid, &enum, &t.Copies, &lasts, &t.CutsTimes, &t.OID, &t.Name); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&column, &typ, &oid, &enum, &t.Copies, &lasts, &t.CutsTimes, &t.OID, &t.Name)
 		t.Lasts = t.Lasts && lasts
 		t.Columns[column] = Column{typ, TypeOf(oid, enum), oid}
-	}
-	return t, rows.Err()
+		return err
+	}, DescribeText, DescribeArgs(name)...)
+	return t, err
 }
 
 // WriteUnnest writes what follows the list of columns in an INSERT of arrays into the table called

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
 // openMySQL reads what has to be known of the server. read_only may not bind the user,
@@ -28,7 +30,7 @@ const isDolt = "LOWER(CONCAT(@@version, ' ', @@version_comment)) LIKE '%dolt%'"
 // of the caller: those of Do ask by themselves.
 func (t *Tx) RefuseDolt(ctx context.Context) error {
 	var dolt bool
-	if err := scan(ctx, t.executor, []any{&dolt}, "SELECT "+isDolt); err != nil {
+	if err := dialect.One(ctx, t.executor, []any{&dolt}, "SELECT "+isDolt); err != nil {
 		return err
 	}
 	if dolt {

@@ -3,6 +3,7 @@ package sqlrow
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ func (t *Tx) Schemas(ctx context.Context, table string) ([]Schema, error) {
 	return schemas(ctx, t.executor, t.db.config.Dialect, table)
 }
 
-func schemas(ctx context.Context, e Executor, d dialect.Dialect, table string) (all []Schema, err error) {
+func schemas(ctx context.Context, e dialect.Executor, d dialect.Dialect, table string) (all []Schema, err error) {
 	query := `SELECT n.nspname, COALESCE(array_position(current_schemas(false), n.nspname), 0), c.relname IS NOT NULL
 		FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = '%[1]s'
 		WHERE n.nspname !~ '^pg_' AND (c.relname IS NOT NULL OR n.nspname = ANY (current_schemas(false)))`
@@ -33,9 +34,9 @@ func schemas(ctx context.Context, e Executor, d dialect.Dialect, table string) (
 		query = `SELECT DATABASE(), 1, (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '%[1]s') FROM DUAL WHERE DATABASE() IS NOT NULL
 			UNION ALL SELECT table_schema, 0, 1 FROM information_schema.tables WHERE table_name = '%[1]s' AND NOT table_schema <=> DATABASE()`
 	}
-	err = each(ctx, e, func(scan func(...any) error) error {
+	err = dialect.Each(ctx, e, func(rows *sql.Rows) error {
 		var s Schema
-		if err := scan(&s.Name, &s.Path, &s.Has); err != nil {
+		if err := rows.Scan(&s.Name, &s.Path, &s.Has); err != nil {
 			return err
 		}
 		all = append(all, s)
@@ -73,7 +74,7 @@ func Home(all []Schema) (string, error) {
 
 // Locate returns the name in full by which a connection of the caller finds a table, or would create it.
 // The name of the table has no quotation mark and no backslash.
-func Locate(ctx context.Context, e Executor, d dialect.Dialect, table string) (Name, error) {
+func Locate(ctx context.Context, e dialect.Executor, d dialect.Dialect, table string) (Name, error) {
 	name := NameOf(d, table)
 	if name.Schema != "" {
 		return name, nil
@@ -98,7 +99,7 @@ func (t *Tx) LockSchemas(ctx context.Context) error {
 	const name = "'snowkey: create tables'"
 	t.restore = append(t.restore, "DO RELEASE_LOCK("+name+")")
 	var got *int64
-	err := scan(ctx, t.executor, []any{&got}, "SELECT GET_LOCK("+name+", 3600)")
+	err := dialect.One(ctx, t.executor, []any{&got}, "SELECT GET_LOCK("+name+", 3600)")
 	if ctx.Err() != nil || dialect.BadConnection(err) {
 		return err
 	}

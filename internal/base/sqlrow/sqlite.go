@@ -99,7 +99,7 @@ func (t *Tx) checkpoint(ctx context.Context, of string) {
 	want := int64(-1) // how much of the log there was
 	for range tries {
 		var busy, size, done int64
-		if scan(ctx, t.conn, []any{&busy, &size, &done}, "PRAGMA "+of+"wal_checkpoint(PASSIVE)") != nil {
+		if dialect.One(ctx, t.conn, []any{&busy, &size, &done}, "PRAGMA "+of+"wal_checkpoint(PASSIVE)") != nil {
 			return
 		}
 		if want < 0 {
@@ -121,14 +121,14 @@ func (d *DB) schemaDot() string { return dialect.SQLite.Quote(d.schema()) + "." 
 // memory. It is absolute, and SQLite has followed links. An answer that names no such database, or
 // NULL as its file, is none of SQLite's own, and proves nothing: that is an error which matches
 // [ErrNotDurable]. The database is not read, so that nobody's lock is in the way.
-func File(ctx context.Context, e Executor, schema string) (file string, err error) {
+func File(ctx context.Context, e dialect.Executor, schema string) (file string, err error) {
 	var path sql.NullString
-	err = each(ctx, e, func(scan func(...any) error) error {
+	err = dialect.Each(ctx, e, func(rows *sql.Rows) error {
 		var (
 			name string
 			of   sql.NullString
 		)
-		err := scan(new(any), &name, &of)
+		err := rows.Scan(new(any), &name, &of)
 		if name == schema {
 			path = of
 		}
@@ -204,7 +204,7 @@ func (t *Tx) checkCaller(ctx context.Context) error {
 
 // pragma reads a setting.
 func (t *Tx) pragma(ctx context.Context, name string, dest any) error {
-	if err := scan(ctx, t.executor, []any{dest}, "PRAGMA "+name); err != nil {
+	if err := dialect.One(ctx, t.executor, []any{dest}, "PRAGMA "+name); err != nil {
 		return fmt.Errorf("PRAGMA %s: %w", name, err)
 	}
 	return nil

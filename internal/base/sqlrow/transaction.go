@@ -13,13 +13,6 @@ import (
 	"github.com/snowkey/snowkey/internal/base/dialect"
 )
 
-// An Executor is a *sql.Tx, a *sql.Conn on which a transaction was begun by hand, or another
-// library's transaction.
-type Executor interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // A Tx is one attempt at a transaction. Its parameters are written as the dialect writes them.
 // It is for one goroutine, and not usable after its body has returned.
 type Tx struct {
@@ -30,7 +23,7 @@ type Tx struct {
 
 	db       *DB
 	conn     *sql.Conn
-	executor Executor
+	executor dialect.Executor
 	commit   func() error
 	rollback func() error
 	check    func() error // checks what a look has read; nil: no check
@@ -48,7 +41,7 @@ type Tx struct {
 // clocks. It guarantees what the caller's COMMIT does, so a SQLite database may be in
 // memory. But two processes must not have one file without its log in common: the errors for
 // that are [ErrNotDurable] and [ErrReplaced].
-func (d *DB) Within(ctx context.Context, tx Executor) (*Tx, error) {
+func (d *DB) Within(ctx context.Context, tx dialect.Executor) (*Tx, error) {
 	t := &Tx{db: d, executor: tx}
 	if d.config.Dialect != dialect.SQLite {
 		return t, nil
@@ -66,12 +59,12 @@ func (t *Tx) Exec(ctx context.Context, text string, args ...any) (sql.Result, er
 // Without a row the error is sql.ErrNoRows.
 func (t *Tx) Returning(ctx context.Context, dest []any, text string, args ...any) error {
 	t.wrote = true
-	return scan(ctx, t.executor, dest, text, args...)
+	return dialect.One(ctx, t.executor, dest, text, args...)
 }
 
 // Each calls f for each row of a query that only reads, with a function that scans it.
 func (t *Tx) Each(ctx context.Context, f func(scan func(...any) error) error, text string, args ...any) error {
-	return each(ctx, t.executor, f, text, args...)
+	return dialect.Each(ctx, t.executor, func(rows *sql.Rows) error { return f(rows.Scan) }, text, args...)
 }
 
 // Reread runs read, which looks at what the transaction has written, and returns its error, or
@@ -93,33 +86,6 @@ func (t *Tx) Reread(ctx context.Context, read func() error) error {
 	err := read()
 	if _, ended := t.executor.ExecContext(ctx, "RELEASE SAVEPOINT snowkey"); ended != nil {
 		return fmt.Errorf("%w: the server has ended the transaction: %w", ErrConflict, errors.Join(ended, err))
-	}
-	return err
-}
-
-func each(ctx context.Context, e Executor, f func(scan func(...any) error) error, text string, args ...any) error {
-	rows, err := e.QueryContext(ctx, text, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // Err has every error that matters
-	for rows.Next() {
-		if err := f(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// scan reads the single row of a query into dest.
-func scan(ctx context.Context, e Executor, dest []any, text string, args ...any) error {
-	found := false
-	err := each(ctx, e, func(scan func(...any) error) error {
-		found = true
-		return scan(dest...)
-	}, text, args...)
-	if err == nil && !found {
-		err = sql.ErrNoRows
 	}
 	return err
 }
@@ -217,7 +183,7 @@ func (t *Tx) askServer(ctx context.Context, dest []any, text string, args ...any
 		return err
 	}
 	t.Asked = time.Now()
-	err = scan(ctx, t.executor, append(dest, &now), text, args...)
+	err = dialect.One(ctx, t.executor, append(dest, &now), text, args...)
 	t.Answered = time.Now()
 	if err != nil {
 		return fmt.Errorf("settings: %w", err)
