@@ -112,9 +112,7 @@ func generator(t *testing.T) *core.Generator {
 		if errors.Is(err, core.ErrWorkerInUse) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = g.Close(context.Background()) })
 		return g
 	}

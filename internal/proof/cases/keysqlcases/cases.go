@@ -137,9 +137,7 @@ func (x Database) each(t *testing.T, create string, run func(*testing.T, *check)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			conn, err := x.DB.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer conn.Close()
 			c := &check{Database: x, conn: conn, layout: all[name], rng: rng, made: map[types.Snowflake]time.Time{}}
 			if c.column, err = keysql.New(x.Dialect, c.layout, x.name); err != nil {
@@ -464,9 +462,7 @@ func (c *check) values(t *testing.T, text string) (table [][]string) {
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for rows.Next() {
 		values, dest, row := make([]sql.NullString, len(columns)), make([]any, len(columns)), make([]string, len(columns))
 		for i := range values {
@@ -490,4 +486,12 @@ func (c *check) values(t *testing.T, text string) (table [][]string) {
 
 func (c *check) literal(at time.Time) string {
 	return fmt.Sprintf(c.value, at.UTC().Format("2006-01-02 15:04:05.999999"))
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -62,9 +62,7 @@ func RunFunctions(t *testing.T, db *sql.DB, d keysql.Dialect) {
 // install runs statements twice, of which the second time is the same.
 func (c *check) install(t *testing.T, statements []string, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, statement := range slices.Concat(statements, statements) {
 		c.exec(t, statement)
 	}
@@ -86,18 +84,14 @@ WHERE id >= %s AND id < %s;
 func RunPlans(t *testing.T, db *sql.DB, d keysql.Dialect, rows int) {
 	x := newDatabase(db, d)
 	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	c := &check{Database: x, conn: conn, layout: core.Default()}
 	c.exec(t, x.zone)
 	c.exec(t, "CREATE TABLE orders (id BIGINT PRIMARY KEY, number VARCHAR(20))")
 	defer c.exec(t, "DROP TABLE orders")
 	var version string
-	if err := conn.QueryRowContext(t.Context(), "SELECT version()").Scan(&version); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.QueryRowContext(t.Context(), "SELECT version()").Scan(&version))
 	maria := strings.Contains(version, "MariaDB")
 	numbers, analyze := fmt.Sprintf("generate_series(1, %d) AS n", rows), "ANALYZE orders"
 	if d == keysql.MySQL {
@@ -108,17 +102,11 @@ func RunPlans(t *testing.T, db *sql.DB, d keysql.Dialect, rows int) {
 	c.exec(t, "INSERT INTO orders (id) SELECT (n * CAST(60000 AS "+x.null+")) << 22 FROM "+numbers+" ORDER BY 1")
 	c.exec(t, analyze)
 	statements, err := keysql.Functions(d, c.layout, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	column, err := keysql.New(d, c.layout, "id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	view, err := column.View("orders_read", "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, statement := range append(statements, view...) {
 		c.exec(t, statement)
 	}

@@ -77,9 +77,7 @@ INTO OUTFILE '/tmp/orders.csv' FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '
 // pageAnswers runs the statements of the page on three orders.
 func pageAnswers(t *testing.T, x Database) {
 	conn, err := x.DB.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	c := &check{Database: x, conn: conn, layout: core.Default()}
 	c.exec(t, x.zone)
@@ -89,9 +87,7 @@ func pageAnswers(t *testing.T, x Database) {
 	keys := map[string]string{} // by number
 	for number, at := range map[string]time.Time{"Sunday": monday.Add(-1), "Monday": monday.AddDate(0, 0, 1).Add(-time.Millisecond), "Tuesday": monday.AddDate(0, 0, 1)} {
 		id, err := c.layout.Compose(core.Parts{Time: at, Worker: 700, Sequence: 4000})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		keys[number] = id.String()
 		c.exec(t, fmt.Sprintf("INSERT INTO orders VALUES (%d, '%s')", id, number))
 	}

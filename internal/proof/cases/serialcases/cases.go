@@ -42,9 +42,7 @@ func Run(t *testing.T, target Target) {
 	b.db.SetMaxOpenConns(10)
 	b.db.SetMaxIdleConns(10)
 	b.store = b.open(t, b.db)
-	if err := b.store.CreateTables(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.store.CreateTables(t.Context()))
 	for _, c := range []struct {
 		name string
 		run  func(*bench, *testing.T)
@@ -82,9 +80,7 @@ type bench struct {
 func (b *bench) open(t *testing.T, db *sql.DB) *sqlserial.Store {
 	t.Helper()
 	s, err := sqlserial.New(db, b.config(t, slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -105,9 +101,7 @@ func (b *bench) config(t *testing.T, log slog.Handler) sqlstore.Config {
 func (b *bench) define(t *testing.T, s serial.Series) serial.Series {
 	t.Helper()
 	s.Scope = s.Name
-	if err := b.store.Define(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.store.Define(t.Context(), s))
 	return s
 }
 
@@ -150,20 +144,14 @@ func (b *bench) insert(ctx context.Context, tx sqlserial.Tx, table string, n ser
 func Numbers(t *testing.T, db *sql.DB, table string) (all []int64) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT number FROM "+table+" ORDER BY number")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var n int64
-		if err := rows.Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&n))
 		all = append(all, n)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Err())
 	return all
 }
 
@@ -172,9 +160,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func (b *bench) outside(t *testing.T) {
 	s := b.define(t, serial.Series{Name: "outside", Digits: 3})
 	conn, err := b.db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = conn.Close() }()
 	for _, tx := range []sqlserial.Tx{b.db, conn, sqlx.NewDb(b.db, b.Driver), nil, (*sql.Tx)(nil), (*sqlx.Tx)(nil)} {
 		if n, err := b.store.NextIn(t.Context(), tx, s, noon); !errors.Is(err, serial.ErrNotInTransaction) || n != (serial.Number{}) {
@@ -214,18 +200,14 @@ func (b *bench) oneStatement(t *testing.T) {
 	for _, chronological := range []bool{false, true} {
 		s := b.define(t, serial.Series{Name: fmt.Sprintf("statements-%t", chronological), Digits: 3, Chronological: chronological})
 		tx, err := b.db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := &counting{Tx: tx}
 		for range 5 {
 			if _, err := b.store.NextIn(t.Context(), c, s, noon); err != nil {
 				t.Error(err)
 			}
 		}
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tx.Commit())
 		if want := map[bool]int{false: 5, true: 10}[chronological]; c.n != want {
 			t.Errorf("chronological %t: 5 numbers took %d statements; want %d", chronological, c.n, want)
 		}

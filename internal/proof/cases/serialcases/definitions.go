@@ -20,9 +20,7 @@ func (b *bench) definitions(t *testing.T) {
 		t.Errorf("Define once more = %v; want no error", err)
 	}
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, change := range map[string]func(*serial.Series){
 		"prefix": func(s *serial.Series) { s.Prefix = "B-" }, "period": func(s *serial.Series) { s.Period = serial.Daily },
 		"zone": func(s *serial.Series) { s.Zone = berlin }, "digits": func(s *serial.Series) { s.Digits = 5 },
@@ -62,15 +60,11 @@ func (b *bench) changedDefinition(t *testing.T) {
 	var err error
 	running := *b
 	running.store, err = sqlserial.New(b.db, b.config(t, slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s = running.define(t, s)
 	table := b.invoices(t)
 	counter, err := serial.NewCounter(running.store, s, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for round := range int64(2) {
 		if n, err := running.next(t, s, table, noon); err != nil || n.N != 2*round+1 {
 			t.Errorf("NextIn = %v, %v; want %d", n, err, 2*round+1)
@@ -104,9 +98,7 @@ func (b *bench) changedDefinition(t *testing.T) {
 func (b *bench) meeting(t *testing.T) {
 	years := serial.Series{Name: "meeting-years", Prefix: "A", Scope: "meeting", Period: serial.Yearly, Digits: 4}
 	eight := serial.Series{Name: "meeting-eight", Prefix: "A", Scope: "meeting", Digits: 8} // A20260001 both ways
-	if err := b.store.Define(t.Context(), years); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.store.Define(t.Context(), years))
 	for range 2 {
 		err := b.store.Define(t.Context(), eight)
 		if !errors.Is(err, serial.ErrMeets) || !strings.Contains(err.Error(), eight.Definition()) || !strings.Contains(err.Error(), years.Name) || !strings.Contains(err.Error(), years.Definition()) {
@@ -117,9 +109,7 @@ func (b *bench) meeting(t *testing.T) {
 		t.Errorf("Take of a series that was refused = %v; want %v", err, serial.ErrNoSeries)
 	}
 	c, err := serial.NewCounter(b.open(t, b.db), eight, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n, err := c.Next(t.Context(), noon); !errors.Is(err, serial.ErrMeets) {
 		t.Errorf("Counter.Next of a series that meets another one = %v, %v; want %v", n, err, serial.ErrMeets)
 	}

@@ -243,9 +243,7 @@ func (b *bench) counters(t *testing.T) {
 	var wg sync.WaitGroup
 	for p := range processes {
 		c, err := serial.NewCounter(b.open(t, b.db), s, block)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for g := range 4 {
 			wg.Go(func() {
 				last := map[string]int64{}
@@ -277,13 +275,9 @@ func (b *bench) counters(t *testing.T) {
 	}
 	for period, n := range given {
 		at, err := time.Parse("2006", period)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		next, err := b.store.Take(t.Context(), s.Name, period, at, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if lost := next - 1 - n; lost < 0 || lost > processes*block {
 			t.Errorf("%d numbers of %s are lost; want %d at most, a block per process", lost, period, processes*block)
 		}

@@ -37,9 +37,7 @@ var acceptance = map[string][]string{
 
 func TestEveryTrapHasItsCase(t *testing.T) {
 	list, err := os.ReadFile("rows.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var tests strings.Builder
 	for _, dir := range []string{"sqlxhelper", "sqlxhelper/pgxcopy", "internal/proof/servers/suites"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", dir, "*_test.go"))
@@ -48,9 +46,7 @@ func TestEveryTrapHasItsCase(t *testing.T) {
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			tests.Write(text)
 		}
 	}

@@ -184,9 +184,7 @@ func (d Database) alike(t *testing.T, table string, r *rand.Rand, ways []sqlxhel
 			t.Fatalf("Insert(row %d of %s) = %v; want nil", i, ddl, err)
 		}
 	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit())
 	want := d.texts(t, table, columns)
 	d.readBack(t, table, memory)
 	for _, way := range append([]sqlxhelper.Option{sqlxhelper.WithIntegerKeys()}, ways...) {
@@ -238,15 +236,11 @@ func (d Database) texts(t *testing.T, table string, columns []string) (texts []s
 		list = append(list, fmt.Sprintf(form, column))
 	}
 	rows, err := d.DB.Queryx("SELECT " + strings.Join(list, ", ") + " FROM " + table + " ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		cells, err := rows.SliceScan()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		texts = append(texts, fmt.Sprintf("%s", cells))
 	}
 	return texts

@@ -170,3 +170,11 @@ func (d Database) through(t *testing.T, h handle, f func(sqlxhelper.DB) error) e
 	}
 	return err
 }
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

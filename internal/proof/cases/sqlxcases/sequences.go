@@ -14,9 +14,7 @@ import (
 func (d Database) connectionInTransaction(t *testing.T) {
 	d.tables(t, rowsTable)
 	c, err := d.DB.Connx(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = c.Close() }()
 	h, at := sqlxhelper.New(NewCounter(0)), sqlxhelper.OnConn(c, d.DB.DriverName())
 	exec := func(text string) {

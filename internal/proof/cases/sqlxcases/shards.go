@@ -37,9 +37,7 @@ func (d Database) shardedUpsert(t *testing.T) {
 	layout.ShardBits = 6
 	h := sqlxhelper.New(coretest.NewGenerator(coretest.Config{Layout: layout}), sqlxhelper.OnConflictDoNothing("code"))
 	stored := parcel{ClientID: clientOn(1), Code: "a"}
-	if err := h.Insert(ctx, d.DB, "parcels", &stored); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Insert(ctx, d.DB, "parcels", &stored))
 	rows := []parcel{{ClientID: clientOn(2), Code: "b"}, {ClientID: clientOn(2), Code: "a", Scans: []scan{{ClientID: clientOn(2)}}}}
 	tx := d.begin(t)
 	err := h.InsertGraph(ctx, tx, "parcels", rows)

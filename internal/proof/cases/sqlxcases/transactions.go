@@ -35,9 +35,7 @@ func (d Database) deadlock(t *testing.T) {
 	h := sqlxhelper.New(NewCounter(100))
 	stock := newRows(2)
 	stock[0].ID, stock[1].ID = 1, 2
-	if err := h.InsertMany(ctx, d.DB, "many_rows", stock); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.InsertMany(ctx, d.DB, "many_rows", stock))
 	var wg sync.WaitGroup
 	var both sync.WaitGroup // has its first row in the first run
 	both.Add(2)

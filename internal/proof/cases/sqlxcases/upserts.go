@@ -232,9 +232,7 @@ func (l *ledger[K]) upsert(t *testing.T, d Database, db sqlxhelper.DB, about str
 		}
 	}
 	var got []sale[K]
-	if err := sqlx.SelectContext(ctx, db, &got, "SELECT * FROM sales ORDER BY id"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sqlx.SelectContext(ctx, db, &got, "SELECT * FROM sales ORDER BY id"))
 	want := slices.SortedFunc(slices.Values(l.rows), func(a, b sale[K]) int { return cmp.Compare(a.ID, b.ID) })
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d rows are stored; want %d", about, len(got), len(want))
@@ -254,9 +252,7 @@ func (d Database) upsertAfterSnapshot(t *testing.T) {
 			d.saleTables(t, "")
 			tx := d.begin(t)
 			var n int
-			if err := tx.Get(&n, "SELECT COUNT(*) FROM sales"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, tx.Get(&n, "SELECT COUNT(*) FROM sales"))
 			d.exec(t, "INSERT INTO sales (id, number, status) VALUES (1, 'a', 'stored')")
 			d.exec(t, "INSERT INTO sales (id, number, status) VALUES (5, 'b', 'stored')")
 			numbers := []string{"a", "b", "c"}

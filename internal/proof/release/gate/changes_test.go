@@ -14,9 +14,7 @@ func repository(t *testing.T, before, after map[string]string) tree {
 	t.Helper()
 	for _, name := range []string{"SNOWKEY_BASE", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"} {
 		t.Setenv(name, "")
-		if err := os.Unsetenv(name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Unsetenv(name))
 	}
 	repo := tree{dir: t.TempDir()}
 	git(t, repo, "init", "-q", "-b", "main")
@@ -31,9 +29,7 @@ func repository(t *testing.T, before, after map[string]string) tree {
 func git(t *testing.T, repo tree, args ...string) string {
 	t.Helper()
 	out, err := repo.git(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -41,18 +37,12 @@ func write(t *testing.T, repo tree, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		file := filepath.Join(repo.dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(file), 0o777))
 		if text == "" {
-			if err := os.Remove(file); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(file))
 			continue
 		}
-		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o666))
 	}
 }
 
@@ -107,5 +97,13 @@ func TestAModuleIsTidiedAgainIfItsRequirementsOrFilesOfGoChange(t *testing.T) {
 	}
 	if got, want := repo.untidy([]string{"new.go"}), []string{"."}; !slices.Equal(got, want) {
 		t.Errorf("untidy with a file of the root = %q; want %q", got, want)
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

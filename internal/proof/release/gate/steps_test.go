@@ -44,9 +44,7 @@ func TestEachStepHasAFunctionAndEachFunctionAStep(t *testing.T) {
 	var script strings.Builder
 	for _, name := range []string{"run", "tests", "servers"} {
 		text, err := os.ReadFile(filepath.Join(root, ".ci", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		script.Write(text)
 	}
 	defined := []string{}

@@ -107,13 +107,9 @@ func TestCommandsOfAPageNameWhatExists(t *testing.T) {
 
 func TestProgramsAndFragmentsAreFilesOfAUser(t *testing.T) {
 	d, err := readDocument(tree, page0, commented+"```go\nx = 2\n```\n```go\nimport \"fmt\"\n```\n```go\npackage main\n\nfunc main() {}\n```\n```text\n```\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folder := t.TempDir()
-	if err := d.write(folder); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.write(folder))
 	for _, name := range []string{"programs/a_1/main.go", "fragments/a_1/setting.go", "fragments/a_1/line11.go"} {
 		if found, err := filepath.Glob(filepath.Join(folder, name)); err != nil || len(found) != 1 {
 			t.Errorf("write makes no %s", name)

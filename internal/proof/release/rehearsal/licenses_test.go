@@ -26,9 +26,7 @@ const theCommand = "cmd/snowkey"
 
 func TestThePageOfLicensesHasEveryDependencyOfAPublishedModule(t *testing.T) {
 	all, err := modules(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	required := map[string]string{} // folder of a module that requires it
 	for _, m := range all {
 		for _, r := range m.file.Require {
@@ -50,23 +48,17 @@ func TestThePageOfLicensesHasEveryDependencyOfAPublishedModule(t *testing.T) {
 
 func TestLicenseTextsAreThoseOfThePage(t *testing.T) {
 	all, err := modules(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listed, read := licenses(t), 0
 	for _, m := range all {
 		if !m.published() {
 			continue
 		}
 		printed, err := command(t.Context(), filepath.Join(tree, m.folder), []string{"GOWORK=off"}, "go", "list", "-m", "-json", "all")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for decoder := json.NewDecoder(strings.NewReader(printed)); decoder.More(); {
 			var dependency struct{ Path, Dir string }
-			if err := decoder.Decode(&dependency); err != nil {
-				t.Fatal(err)
-			}
+			must(t, decoder.Decode(&dependency))
 			if license := listed[dependency.Path]; license != "" && dependency.Dir != "" { // else it is not in the module cache
 				read++
 				checkLicense(t, dependency.Path, dependency.Dir, license)
@@ -89,9 +81,7 @@ func checkLicense(t *testing.T, name, dir, license string) {
 		files = more
 	}
 	text, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	folded := strings.Join(strings.Fields(string(text)), " ")
 	for _, words := range permissive[license] {
 		if !strings.Contains(folded, words) {
@@ -107,9 +97,7 @@ func checkLicense(t *testing.T, name, dir, license string) {
 func licenses(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(tree, "docs", "licenses.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	list := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| .* \\| ([^ ]+) \\| (`.*`) \\|$").FindAllStringSubmatch(string(text), -1) {
 		for module := range strings.SplitSeq(strings.Trim(row[2], "`"), "`, `") {

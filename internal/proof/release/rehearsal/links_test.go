@@ -15,19 +15,13 @@ var (
 
 func TestLinksOfThePagesLeadToFilesAndSections(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(tree, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	more, err := filepath.Glob(filepath.Join(tree, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	links := 0
 	for _, page := range append(pages, more...) {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
 			if host, path, ok := strings.Cut(match[1], "://pkg.go.dev/"); ok && host != "" && ours(path) {
 				t.Errorf("%s links to %s; want the file, because pkg.go.dev has no page of a module before it is published", page, match[1])
@@ -62,9 +56,7 @@ var (
 func sections(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := map[string]bool{}
 	for _, match := range heading.FindAllStringSubmatch(string(text), -1) {
 		names[anchor(match[1])] = true

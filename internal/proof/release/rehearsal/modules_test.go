@@ -50,14 +50,10 @@ func TestOnlyModulesThatUsersCanImportArePublished(t *testing.T) {
 
 func TestRaiseChangesWhatTheModulesRequireOfEachOtherAndNothingElse(t *testing.T) {
 	dir := workspace(t)
-	if err := raise(dir, "v1.2.3"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, raise(dir, "v1.2.3"))
 	name := filepath.Join(dir, "internal", "x", "go.mod")
 	got, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := strings.ReplaceAll(nested, "v0.0.0-00010101000000-000000000000", "v1.2.3"); string(got) != want {
 		t.Errorf("go.mod after raise = %s; want %s", got, want)
 	}
@@ -70,9 +66,7 @@ func TestRaiseChangesWhatTheModulesRequireOfEachOtherAndNothingElse(t *testing.T
 // their modules from there.
 func TestTheWorkspaceListsEveryModule(t *testing.T) {
 	all, err := modules(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var listed, found []string
 	for _, m := range all {
 		listed = append(listed, m.folder)
@@ -93,9 +87,7 @@ func TestTheWorkspaceListsEveryModule(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.Sort(listed)
 	slices.Sort(found)
 	if !slices.Equal(listed, found) {
@@ -107,9 +99,7 @@ func TestTheWorkspaceListsEveryModule(t *testing.T) {
 // not be of the tree.
 func TestModulesReplaceWhatTheyRequireOfUs(t *testing.T) {
 	all, err := modules(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, m := range all {
 		lines := map[string]string{}
 		for _, r := range m.file.Replace {
@@ -125,9 +115,7 @@ func TestModulesReplaceWhatTheyRequireOfUs(t *testing.T) {
 
 func TestConsumersKnowTheNewestVersionOfEveryRequirement(t *testing.T) {
 	all, err := modules(tree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	versions := map[string]string{}
 	for _, version := range newest {
 		name, number, _ := strings.Cut(version, "@")
@@ -175,10 +163,14 @@ func workspace(t *testing.T) string {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(text), 0o644))
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -91,9 +91,7 @@ type Proxy struct {
 func Start(t testing.TB, protocol Protocol, address string) *Proxy {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(context.WithoutCancel(t.Context()), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &Proxy{
 		protocol: protocol, server: address, listener: listener, done: make(chan struct{}), silent: make(chan struct{}),
 		conns: map[*conn]struct{}{},
@@ -418,4 +416,12 @@ func (c *conn) passAnswers() {
 	c.proxy.mu.Lock()
 	delete(c.proxy.conns, c)
 	c.proxy.mu.Unlock()
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

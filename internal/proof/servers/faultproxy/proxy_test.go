@@ -24,9 +24,7 @@ type peer struct {
 func startPeer(t *testing.T) *peer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &peer{listener: listener, changed: make(chan struct{}, 100)}
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -101,9 +99,7 @@ type user struct {
 func connect(t *testing.T, p *Proxy) user {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	u := user{t, c, bufio.NewReader(c)}
 	u.send(pg(0, pgStart))
@@ -239,9 +235,7 @@ func TestRequestIsDelayedForATime(t *testing.T) {
 
 func TestTheClientDoesNotHearThatAServerEndsWhichIsSwallowed(t *testing.T) {
 	server, proxy, u := arm(t, Fault{On: Saying(Server, "commit"), Do: Swallow})
-	if err := u.conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, u.conn.(*net.TCPConn).CloseWrite())
 	server.until(t, 0, "one", "commit") // it has closed the connection
 	u.wantHears("nothing")
 	release(t, proxy)
@@ -310,9 +304,7 @@ func TestRequestsToCancelAreDropped(t *testing.T) {
 	proxy := Start(t, PostgreSQL, server.listener.Addr().String())
 	proxy.DropCancels()
 	c, err := net.Dial("tcp", proxy.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	cancel := pg(0, "\x04\xd2\x16\x2e\x00\x00\x00\x01\x00\x00\x00\x02")
 	if _, err := c.Write(cancel); err != nil {
@@ -369,9 +361,7 @@ func TestAStreamThatIsNotUnderstoodFailsTheTest(t *testing.T) {
 	failures.TB = t
 	proxy := Start(&failures, PostgreSQL, server.listener.Addr().String())
 	c, err := net.Dial("tcp", proxy.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	if _, err := c.Write(pg(0, "\x04\xd2\x16\x2f")); err != nil {
 		t.Fatal(err)
