@@ -3,14 +3,11 @@
 package chaos
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 
 	"github.com/snowkey/snowkey/core"
@@ -26,17 +23,11 @@ func TestRepeatedNumbersAreFoundAcrossFiles(t *testing.T) {
 		if err == nil {
 			err = errors.Join(w.write(numbers[:1]), w.write(numbers[1:]), w.file.Close())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "3-next"+numbersEnd), []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "3-next"+numbersEnd), []byte("half"), 0o600))
 	all, err := readNumbers(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n, repeated := all.duplicates()
 	if want := []types.Snowflake{20, 20, 31}; n != 10 || !slices.Equal(repeated, want) {
 		t.Errorf("duplicates() = %d, %v; want 10, %v", n, repeated, want)
@@ -53,31 +44,6 @@ func TestNumbersThatDoNotIncreaseAreFound(t *testing.T) {
 	for _, numbers := range [][]types.Snowflake{{1, 3, 2}, {1, 1}} {
 		if err := (numberFiles{"1-next.ids": numbers}).ascend(); !errors.Is(err, errNotAscending) {
 			t.Errorf("ascend() of %v = %v; want %v", numbers, err, errNotAscending)
-		}
-	}
-}
-
-// The test of a run may end without a chance to do anything. A stopped worker can do
-// nothing either.
-func TestKeeperKillsItsGroupWhenItsInputEnds(t *testing.T) {
-	g := &group{t: t, dir: t.TempDir()}
-	g.keep()
-	sleeper := exec.CommandContext(context.WithoutCancel(t.Context()), "sleep", "600")
-	sleeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.keeper.Process.Pid}
-	if err := sleeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := sleeper.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, cmd := range []*exec.Cmd{g.keeper, sleeper} {
-		_ = cmd.Wait()
-		status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
-		if !ok || status.Signal() != syscall.SIGKILL {
-			t.Errorf("%s ended with %v; want it killed", cmd.Path, cmd.ProcessState)
 		}
 	}
 }

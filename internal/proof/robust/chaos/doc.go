@@ -18,9 +18,7 @@
 // A test binary is its own worker: it calls [Main] before anything else, with the stores of
 // its tests.
 //
-// No process outlives its test. All processes of a run are in one process group, whose
-// keeper kills the group when the test ends in whatever way, even if the test itself is
-// killed.
+// No process outlives its test: see package role.
 //
 // On systems that are not Unix the package is empty.
 package chaos

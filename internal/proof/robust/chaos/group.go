@@ -4,11 +4,8 @@ package chaos
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/proof/robust/role"
 )
 
 // A group is the processes of one run, for one goroutine.
@@ -38,8 +37,6 @@ type group struct {
 
 	restarts, stops int // so far
 
-	keeper  *exec.Cmd
-	input   io.Closer
 	slots   []*process
 	started int
 }
@@ -65,7 +62,6 @@ func (g *group) errorf(format string, args ...any) {
 // startAll starts n processes. end has to be called after it.
 func (g *group) startAll(n int) {
 	g.t.Helper()
-	g.keep()
 	g.slots = make([]*process, n)
 	for i := range g.slots {
 		g.slots[i] = g.start(i)
@@ -138,20 +134,13 @@ func (g *group) continueAll() {
 
 // end kills all processes of the run, whatever their state, and waits for their end.
 func (g *group) end() {
-	// The keeper is one of them and has not been waited for, so its number cannot belong to
-	// another process yet.
-	if err := syscall.Kill(-g.keeper.Process.Pid, syscall.SIGKILL); err != nil {
-		g.errorf("killing the processes = %v; want no error", err)
-	}
 	for _, p := range g.slots {
-		if p == nil {
-			continue
+		if p != nil {
+			g.kill(p)
+			<-p.ended
+			g.judge(p)
 		}
-		<-p.ended
-		g.judge(p)
 	}
-	_ = g.input.Close()
-	_ = g.keeper.Wait() // killed, that is an error
 }
 
 func (g *group) kill(p *process) {
@@ -168,25 +157,11 @@ func (g *group) signal(p *process, s syscall.Signal) {
 	}
 }
 
-// keep starts the keeper, whose process group all processes join.
-func (g *group) keep() {
-	g.t.Helper()
-	g.keeper = g.command(keeping, 0)
-	input, err := g.keeper.StdinPipe()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	if err := g.keeper.Start(); err != nil {
-		g.t.Fatal(err)
-	}
-	g.input = input
-}
-
 // start starts a worker in a slot.
 func (g *group) start(slot int) *process {
 	g.started++
 	p := &process{files: filepath.Join(g.dir, fmt.Sprint(g.started)), ended: make(chan struct{})}
-	p.cmd = g.ordered(g.order(p.files))
+	p.cmd = role.Command(g.t, working, g.order(p.files))
 	if g.enter != nil {
 		g.enter(slot, p.cmd)
 	}
@@ -231,27 +206,6 @@ func (p *process) said() []byte {
 	const most = 4000
 	text, _ := os.ReadFile(p.files + errorsEnd)
 	return bytes.TrimSpace(text[:min(len(text), most)])
-}
-
-// ordered returns this binary as a process of the run, with an order. It requires the keeper.
-func (g *group) ordered(o order) *exec.Cmd {
-	text, err := json.Marshal(o)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	return g.command(string(text), g.keeper.Process.Pid)
-}
-
-// command returns this binary as a process in a process group, or in its own if group is 0.
-func (g *group) command(order string, group int) *exec.Cmd {
-	self, err := os.Executable()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	cmd := exec.CommandContext(context.WithoutCancel(g.t.Context()), self) // end ends it
-	cmd.Env = append(os.Environ(), variable+"="+order, "GORACE=halt_on_error=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
-	return cmd
 }
 
 // between returns a random length of time.

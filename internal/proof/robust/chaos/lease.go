@@ -101,9 +101,7 @@ func (c Leases) Run(t *testing.T, rules Rules) Result {
 	r.conduct()
 
 	e, err := readJournals(r.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := r.numbers()
 	if err := f.ascend(); err != nil {
 		r.errorf("%v", err)

@@ -36,9 +36,7 @@ func journals(t *testing.T, of map[string]string) events {
 	dir := t.TempDir()
 	for process, text := range of {
 		j, err := openJournal(filepath.Join(dir, process+journalEnd))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for line := range strings.Lines(text) {
 			var what string
 			var worker, epoch int64
@@ -60,16 +58,12 @@ func journals(t *testing.T, of map[string]string) events {
 			}
 			if !strings.HasSuffix(line, "\n") {
 				info, err := j.file.Stat()
-				if err := errors.Join(err, j.file.Truncate(info.Size()-9)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(err, j.file.Truncate(info.Size()-9)))
 			}
 		}
 	}
 	e, err := readJournals(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e
 }
 
@@ -130,9 +124,7 @@ func newID(tick, worker types.Snowflake) types.Snowflake {
 func newStore(t *testing.T, beneath lease.Store, rules Rules, draw int) *store {
 	t.Helper()
 	j, err := openJournal(filepath.Join(t.TempDir(), "1"+journalEnd))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = j.file.Close() })
 	return &store{Store: beneath, rules: rules, rows: rows, journal: j, intN: func(n int) int { return min(draw, n-1) }}
 }
@@ -151,9 +143,7 @@ func TestClaimsAreOfFewerRowsAndAShorterWindow(t *testing.T) {
 	m := leasetest.NewMemory(nil)
 	s := newStore(t, m, Fence, healthy)
 	reply, err := s.Claim(t.Context(), newClaim("me"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all, _, err := m.Rows(t.Context(), newClaim("me").Space)
 	if got := reply.Row.Until - reply.Now; got != 1000 || len(all) != rows || err != nil {
 		t.Errorf("Claim reserves %d ms of %d rows, %v; want 1000 of %d", got, len(all), err, rows)
@@ -169,9 +159,7 @@ func TestLeaseWithoutFenceBeginsAtItsOwnClockAndHasNoLimit(t *testing.T) {
 	}
 	s := newStore(t, m, TTL, healthy)
 	reply, err := s.Claim(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := c.From(reply); got != c.Now {
 		t.Errorf("Claim begins at %d; want the claimant's clock, %d", got, c.Now)
 	}
@@ -199,9 +187,7 @@ func TestShortGuardIsShortByItsWindow(t *testing.T) {
 	c := newClaim("me")
 	c.Window, c.Skew = 10_000, 500
 	reply, err := s.Claim(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	right := c
 	right.Guard = shortGuard
 	if got, want := c.From(reply), right.From(reply)-c.Window; got < want-shortGuard || got > want {
@@ -235,9 +221,7 @@ func TestStolenRowsAreHeldByOthers(t *testing.T) {
 	}
 	c := newClaim("thief")
 	reply, err := s.Claim(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if reply.Row.Epoch != 2 || c.From(reply) < reply.Before || reply.Before <= reply.Now {
 		t.Errorf("Claim = %+v, from %d; want a row of another's time, and nothing of that time", reply, c.From(reply))
 	}
@@ -262,9 +246,7 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 			s := newStore(t, m, Fence, test.fault)
 			claimed := func() bool {
 				all, _, err := m.Rows(t.Context(), newClaim("me").Space)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return slices.ContainsFunc(all, func(r leasestore.Row) bool { return r.Owner == "me" })
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -286,9 +268,7 @@ func TestTheJournalTellsWhatWasAskedAndWhatCameOfIt(t *testing.T) {
 	s.real = true
 	c := newClaim("me")
 	reply, err := s.Claim(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	renewal := leasestore.Renewal{Space: c.Space, Worker: reply.Row.Worker, Epoch: 9, Owner: "other", Known: []string{"x"}, Nonce: "n", Window: 3000}
 	if _, err := s.Renew(t.Context(), renewal); !errors.Is(err, lease.ErrLost) {
 		t.Fatalf("Renew(another's) = %v; want ErrLost", err)
@@ -312,9 +292,7 @@ func TestPausesAreNotedWithoutTheTimesInWhichTheProcessWasStopped(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		j, err := openJournal(filepath.Join(dir, "1"+journalEnd))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := new(stalls)
 		i := issuer{burst: 200, rest: 5 * time.Millisecond, pause: j.paused, stall: s.all}
 		calls := 0
@@ -332,9 +310,7 @@ func TestPausesAreNotedWithoutTheTimesInWhichTheProcessWasStopped(t *testing.T) 
 			}
 			return 1, nil
 		}
-		if err := i.issue(filepath.Join(dir, "1-next"+numbersEnd), rand.New(rand.NewPCG(1, 1)), from); err != nil {
-			t.Fatal(err)
-		}
+		must(t, i.issue(filepath.Join(dir, "1-next"+numbersEnd), rand.New(rand.NewPCG(1, 1)), from))
 		e, err := readJournals(dir)
 		if err != nil || e.pause < 3*time.Second || e.pause > 3100*time.Millisecond {
 			t.Errorf("the longest pause = %v, %v; want 3 s and the rest between two bursts", e.pause, err)

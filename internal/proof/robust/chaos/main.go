@@ -7,15 +7,14 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/proof/robust/role"
 )
 
 // Stores are those that the tests of a binary run chaos on, by name.
@@ -42,9 +41,8 @@ type SerialDatabase struct {
 	Dialect sqlstore.Dialect
 }
 
-// variable is an environment variable that holds an order. A test binary that finds it set
-// is a process of a run.
-const variable = "SNOWKEY_CHAOS_ORDER"
+// working is the role of the processes of all runs.
+const working = "chaos"
 
 // An order says what a process is to do. One of Leases, Segments and Serials is set.
 type order struct {
@@ -61,26 +59,14 @@ type order struct {
 // random returns one of the process's sources of random numbers.
 func (o order) random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
 
-// keeping is the order of the keeper. All others are JSON.
-const keeping = "keep"
-
 // Main returns at once in a test binary that was started to run tests. If a run started
 // the binary as one of its processes, Main does the work of that process and does not
 // return. Call it in an init function, or at the beginning of TestMain.
-func Main(s Stores) {
-	text, ok := os.LookupEnv(variable)
-	if !ok {
-		return
-	}
-	work := func() error { return s.work([]byte(text)) }
-	if text == keeping {
-		work = keep
-	}
-	if err := work(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+func Main(s Stores) { role.Play(s.Roles()) }
+
+// Roles returns what the processes of runs do, for a program that has more roles.
+func (s Stores) Roles() map[string]func(order []byte) error {
+	return map[string]func([]byte) error{working: s.work}
 }
 
 // work obeys an order until the process is killed. SIGTERM asks it to end.
@@ -112,12 +98,4 @@ func obey[S any](o order, stores map[string]Open[S], work func(S) error) error {
 		return err
 	}
 	return work(store)
-}
-
-// keep waits for the end of the process that has started this one. Standard input ends
-// then. keep kills the process group of which this process is the leader. A worker could
-// not do that for itself: it may be stopped.
-func keep() error {
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	return syscall.Kill(-os.Getpid(), syscall.SIGKILL)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,20 +86,19 @@ func (n numberFiles) ascend() error {
 // duplicates returns how many numbers there are, and those that are repeated, each as
 // often as it is.
 func (n numberFiles) duplicates() (count int, repeated []types.Snowflake) {
-	for _, numbers := range n {
-		count += len(numbers)
-	}
-	all := make([]types.Snowflake, 0, count)
-	for _, numbers := range n {
-		all = append(all, numbers...)
-	}
-	slices.Sort(all)
-	for i := 1; i < len(all); i++ {
-		if all[i] == all[i-1] {
-			repeated = append(repeated, all[i])
+	all := slices.Concat(slices.Collect(maps.Values(n))...)
+	return len(all), Repeated(all)
+}
+
+// Repeated sorts numbers, and returns those that equal the one before.
+func Repeated(numbers []types.Snowflake) (repeated []types.Snowflake) {
+	slices.Sort(numbers)
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i] == numbers[i-1] {
+			repeated = append(repeated, numbers[i])
 		}
 	}
-	return count, repeated
+	return repeated
 }
 
 // files says which files have a number.

@@ -93,8 +93,14 @@ func (g *group) sum() string { return fmt.Sprintf("%d restarts, %d stops", g.res
 func (g *group) numbers() numberFiles {
 	g.t.Helper()
 	n, err := readNumbers(g.dir)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must(g.t, err)
 	return n
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

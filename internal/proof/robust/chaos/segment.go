@@ -29,9 +29,7 @@ const segmentPatience = 2 * time.Second
 // Run makes the row, runs the processes and checks their numbers.
 func (c Segments) Run(t *testing.T) {
 	t.Helper()
-	if err := c.Create(t.Context(), segment.Row{Tag: segmentTag, Next: 1, Step: 100, Stride: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), segment.Row{Tag: segmentTag, Next: 1, Step: 100, Stride: 1}))
 	g := newGroup(t, c.Name, c.Name, c.DSN, func(o *order) { o.Segments = &segmentWork{Torn: c.Torn} })
 	g.stop, g.patience = time.Second, segmentPatience
 	g.conduct(script{processes: 5, lasts: *lasts, enough: func() bool {

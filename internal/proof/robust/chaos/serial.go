@@ -46,9 +46,7 @@ func (c Serials) Run(t *testing.T) {
 	if err == nil {
 		_, err = c.DB.ExecContext(t.Context(), "CREATE TABLE invoices (number BIGINT NOT NULL, text VARCHAR(64) NOT NULL)")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := newGroup(t, c.Name, c.Name, c.DSN, func(o *order) { o.Serials = &serialWork{Level: c.Level, Torn: c.Torn} })
 	g.stop, g.patience = time.Second/2, 2*time.Second
 	g.conduct(script{processes: 4, lasts: *lasts, enough: func() bool {

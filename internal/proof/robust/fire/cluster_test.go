@@ -57,9 +57,7 @@ func newCluster(t *testing.T, store, name string, count int, user string) *clust
 	for _, h := range c.Hosts(name, count) {
 		n := &node{host: h, dir: filepath.Join(root, h.Name)}
 		c.nodes = append(c.nodes, n)
-		if err := run("install", "-d", "-o", user, "-g", user, n.dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, run("install", "-d", "-o", user, "-g", user, n.dir))
 	}
 	return c
 }
@@ -69,9 +67,7 @@ func folder(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{filepath.Dir(root), root} {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(dir, 0o755))
 	}
 	return root
 }
@@ -129,32 +125,8 @@ func (c *cluster) until(ctx context.Context, nodes ...*node) (leader *node, othe
 	return leader, without(nodes, leader), err
 }
 
-// eventually waits until ready returns nil, for three minutes.
-func eventually(ctx context.Context, what string, ready func() error) error {
-	for began := time.Now(); ; {
-		err := ready()
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil || time.Since(began) > 3*time.Minute {
-			return fmt.Errorf("fire: %s: %w", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-func without(all []*node, these ...*node) (others []*node) {
-next:
-	for _, n := range all {
-		for _, not := range these {
-			if n == not {
-				continue next
-			}
-		}
-		others = append(others, n)
-	}
-	return others
-}
+// without returns all nodes but these.
+func without(all []*node, these ...*node) []*node { return except(all, these) }
 
 func hosts(nodes ...*node) (all []*Host) {
 	for _, n := range nodes {

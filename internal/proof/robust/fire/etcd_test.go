@@ -89,9 +89,7 @@ func newEtcd(t *testing.T, store string) *cluster {
 	}
 	c.wipe = func(n *node) error { return os.RemoveAll(etcdData(n)) }
 	c.admit = func(ctx context.Context, n *node, others []*node) error { return admitToEtcd(ctx, c, n, others[0]) }
-	if err := c.restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.restart(t.Context()))
 	return c
 }
 

@@ -252,3 +252,11 @@ func Table() string {
 	defer results.mu.Unlock()
 	return chaos.Table(results.all)
 }
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

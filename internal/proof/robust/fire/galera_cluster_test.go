@@ -97,9 +97,7 @@ func newGalera(t *testing.T) *cluster {
 	if err == nil {
 		err = c.restart(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -111,9 +109,7 @@ func newGaleraLeases(t *testing.T) *cluster {
 	if err == nil {
 		err = s.(*sqllease.Store).CreateTables(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

@@ -34,13 +34,9 @@ func noHorizon(t *testing.T, members []*sql.DB) {
 	}
 	for i, db := range members {
 		f, err := feed.New(feed.Config{DB: db, Dialect: feed.MySQL, Table: "fire.feed_orders", Reader: "mail"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if i == 0 {
-			if err := f.Install(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, f.Install(t.Context()))
 		}
 		for range 20 {
 			if h, err := f.Horizon(t.Context(), 0); h != 0 || !errors.Is(err, feed.ErrUnknownHorizon) {

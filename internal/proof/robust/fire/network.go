@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,17 +128,12 @@ func (n *Network) Isolate(hosts ...*Host) {
 func (n *Network) Others(hosts ...*Host) []*Host {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var others []*Host
-next:
-	for _, h := range n.hosts {
-		for _, not := range hosts {
-			if h == not {
-				continue next
-			}
-		}
-		others = append(others, h)
-	}
-	return others
+	return except(n.hosts, hosts)
+}
+
+// except returns all but these.
+func except[T comparable](all, these []T) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(x T) bool { return slices.Contains(these, x) })
 }
 
 // Heal ends all that Cut, CutOneWay and Isolate have done. Loss stays.
@@ -173,9 +169,7 @@ func (h *Host) filter(args ...string) {
 // command's own: ip replaces itself by it.
 func (h *Host) Enter(cmd *exec.Cmd) {
 	path, err := exec.LookPath("ip")
-	if err != nil {
-		h.network.t.Fatal(err)
-	}
+	must(h.network.t, err)
 	cmd.Args = append([]string{"ip", "netns", "exec", h.namespace, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = path
 }
@@ -198,9 +192,7 @@ func ip(args ...string) error { return run("ip", args...) }
 
 func (n *Network) must(args ...string) {
 	n.t.Helper()
-	if err := ip(args...); err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, ip(args...))
 }
 
 func run(name string, args ...string) error {
@@ -237,9 +229,7 @@ func removeLeftovers(t testing.TB) {
 	t.Helper()
 	for kind, list := range map[string][]string{"netns": {"netns", "list"}, "link": {"-o", "link", "show", "type", "bridge"}} {
 		text, err := output(exec.CommandContext(t.Context(), "ip", list...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range ours.FindAllStringSubmatch(text, -1) {
 			pid, _ := strconv.Atoi(name[1])
 			if syscall.Kill(pid, 0) == syscall.ESRCH {
@@ -249,17 +239,22 @@ func removeLeftovers(t testing.TB) {
 	}
 }
 
-// Until waits until ready returns nil, and fails the test with its last error after a
-// minute.
+// Until waits until ready returns nil, and fails the test with its last error after three minutes.
 func Until(ctx context.Context, t testing.TB, what string, ready func() error) {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+	must(t, eventually(ctx, what, ready))
+}
+
+// eventually waits until ready returns nil, for three minutes.
+func eventually(ctx context.Context, what string, ready func() error) error {
+	for began := time.Now(); ; {
 		err := ready()
 		if err == nil {
-			return
+			return nil
 		}
-		if ctx.Err() != nil || time.Since(began) > time.Minute {
-			t.Fatalf("fire: %s: %v", what, err)
+		if ctx.Err() != nil || time.Since(began) > 3*time.Minute {
+			return fmt.Errorf("fire: %s: %w", what, err)
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }

@@ -16,11 +16,13 @@ import (
 
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
+	"github.com/snowkey/snowkey/internal/proof/robust/role"
 )
 
 func TestMain(m *testing.M) {
-	writeOrders()
-	chaos.Main(chaos.Stores{Leases: stores})
+	roles := chaos.Stores{Leases: stores}.Roles()
+	roles[writing], roles[relaying], roles[holding] = writeOrders, relayAll, serveDisk
+	role.Play(roles)
 	code := m.Run()
 	if table := Table(); strings.Count(table, "\n") > 1 {
 		fmt.Print(table)
@@ -36,12 +38,8 @@ var stores = map[string]chaos.Open[lease.Store]{}
 func serve(t *testing.T, h *Host, text string) (url string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644))
 	h.Start(t, filepath.Join(t.TempDir(), "log"), "root", "python3", "-m", "http.server", "8000", "--directory", dir)
 	url = "http://" + net.JoinHostPort(h.IP, "8000") + "/f"
 	Until(t.Context(), t, "a web server", func() error {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -29,6 +28,7 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/internal/proof/robust/role"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
 )
@@ -52,7 +52,8 @@ type Orders struct {
 // A shop is a database for orders.
 type shop struct {
 	Dialect sqlxhelper.Dialect
-	Open    func(dsn string) (*sql.DB, error) // in the programs, and at the end in the test
+	Open    func(dsn string) (*sql.DB, error) // in the programs
+	Look    func(dsn string) (*sql.DB, error) // at the end in the test: it sees all that was acknowledged
 	GORM    func(db *sql.DB) gorm.Dialector
 }
 
@@ -61,17 +62,13 @@ var shops = map[string]shop{
 	"PostgreSQL": {
 		Dialect: sqlxhelper.PostgreSQL,
 		Open:    func(dsn string) (*sql.DB, error) { return sql.Open("pgx", dsn) },
+		Look:    func(dsn string) (*sql.DB, error) { return sql.Open("pgx", dsn) },
 		GORM:    func(db *sql.DB) gorm.Dialector { return gormpostgres.New(gormpostgres.Config{Conn: db}) },
 	},
 	galera: {
 		Dialect: sqlxhelper.MySQL,
-		Open: func(addresses string) (*sql.DB, error) {
-			settings := waits // of the test, to look at the orders
-			if _, writer := os.LookupEnv(writes); writer {
-				settings = nil
-			}
-			return openInTurn(addresses, "fire", settings), nil
-		},
+		Open:    func(addresses string) (*sql.DB, error) { return openInTurn(addresses, "fire", nil), nil },
+		Look:    func(addresses string) (*sql.DB, error) { return openInTurn(addresses, "fire", waits), nil },
 		GORM: func(db *sql.DB) gorm.Dialector {
 			return gormmysql.New(gormmysql.Config{Conn: db, SkipInitializeWithVersion: true})
 		},
@@ -137,10 +134,8 @@ type orderReport struct {
 // and compares.
 func (o Orders) Run(t *testing.T) orderReport {
 	t.Helper()
-	db, err := shops[o.Shop].Open(o.On.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db, err := shops[o.Shop].Look(o.On.dsn)
+	must(t, err)
 	defer func() { _ = db.Close() }()
 	for _, s := range orderTables {
 		if _, err := db.ExecContext(t.Context(), s); err != nil {
@@ -175,14 +170,13 @@ func (o Orders) Run(t *testing.T) orderReport {
 	if err == nil {
 		r, err = compare(t.Context(), db, dir)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Logf("%s: %d orders: %d stored, %d not stored, %d unknown; %d problems", o.Shop, r.Orders, r.Stored, r.NotStored, r.Unknown, len(r.Problems))
 	return r
 }
 
-const writes = "SNOWKEY_FIRE_ORDERS"
+// writing is the role of a program that writes orders. Its order is a writerOrder.
+const writing = "writer"
 
 // A writerOrder says to a program what it is to do.
 type writerOrder struct {
@@ -195,26 +189,14 @@ type writerOrder struct {
 // orders have ended, and waits for that.
 func (o Orders) start(t *testing.T, h *Host, w writerOrder) (stop func() error) {
 	t.Helper()
-	text, err := json.Marshal(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(context.Background(), self)
-	cmd.Env = append(os.Environ(), writes+"="+string(text))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: keeper(t)}
+	cmd := role.Command(t, writing, w)
 	cmd.Stderr = os.Stderr
 	h.Enter(cmd)
 	said, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := sync.OnceValue(cmd.Wait)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -231,24 +213,6 @@ func (o Orders) start(t *testing.T, h *Host, w writerOrder) (stop func() error) 
 	}
 }
 
-// writeOrders is the program of a writer, if this one was started as that.
-func writeOrders() {
-	text, ok := os.LookupEnv(writes)
-	if !ok {
-		return
-	}
-	var w writerOrder
-	err := json.Unmarshal([]byte(text), &w)
-	if err == nil {
-		err = w.write()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
 // A writer is what the ways to store an order have in common.
 type writer struct {
 	db      *sqlx.DB
@@ -257,7 +221,12 @@ type writer struct {
 	journal *os.File
 }
 
-func (w writerOrder) write() error {
+// writeOrders is what such a program does.
+func writeOrders(text []byte) error {
+	var w writerOrder
+	if err := json.Unmarshal(text, &w); err != nil {
+		return err
+	}
 	asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	s := shops[w.Shop]

@@ -59,9 +59,7 @@ type taker struct {
 // takers are all ways to know whether the standby has a commit, and one that does not.
 func (c *postgres) takers() []*taker {
 	c.t.Helper()
-	if err := c.exec(c.t.Context(), "CREATE ROLE app LOGIN", "GRANT ALL ON SCHEMA public TO app"); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.exec(c.t.Context(), "CREATE ROLE app LOGIN", "GRANT ALL ON SCHEMA public TO app"))
 	var all []*taker
 	for _, way := range []struct {
 		name, user string
@@ -77,28 +75,20 @@ func (c *postgres) takers() []*taker {
 	} {
 		dsn := strings.Replace(c.dsn, "user=postgres", fmt.Sprintf("user=%s application_name=%d", way.user, way.every.Milliseconds()), 1)
 		connector, err := way.connect(dsn)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must(c.t, err)
 		if way.wrap != nil {
 			connector = wrapper{connector, way.wrap}
 		}
 		db := sql.OpenDB(connector)
 		c.t.Cleanup(func() { _ = db.Close() })
 		store, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.PostgreSQL, Table: "numbers", Logger: quiet})
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must(c.t, err)
 		all = append(all, &taker{name: way.name, every: way.every, store: store, failed: map[string]int{}})
 	}
 	Until(c.t.Context(), c.t, "the table", func() error { return all[0].store.CreateTables(c.t.Context()) })
-	if err := c.exec(c.t.Context(), "GRANT ALL ON numbers TO app", "ALTER TABLE numbers OWNER TO app"); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.exec(c.t.Context(), "GRANT ALL ON numbers TO app", "ALTER TABLE numbers OWNER TO app"))
 	for _, taker := range all {
-		if err := taker.store.Create(c.t.Context(), segment.Row{Tag: taker.name, Next: 1, Step: 10, Stride: 1}); err != nil {
-			c.t.Fatal(err)
-		}
+		must(c.t, taker.store.Create(c.t.Context(), segment.Row{Tag: taker.name, Next: 1, Step: 10, Stride: 1}))
 	}
 	return all
 }
@@ -145,9 +135,7 @@ func TestNumbersOfACommitWhoseWaitWasCutOffAreNotRepeated(t *testing.T) {
 	Rest(ctx, *lasts/3, *lasts/3)
 	cancel()
 	running.Wait()
-	if err := c.fail(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.fail(t.Context()))
 	for _, x := range takers {
 		confirmed := x.confirmed
 		x.confirmed = nil
@@ -169,12 +157,8 @@ func TestStandbyThatIsFarAwayConfirmsOnEachDriver(t *testing.T) {
 	c := newPostgres(t, "", true, "local")
 	takers := c.takers()
 	c.standby().host.Delay(t, 30*time.Millisecond, 30*time.Millisecond)
-	if err := c.exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_replication"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.caughtUp(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_replication"))
+	must(t, c.caughtUp(t.Context()))
 	for _, x := range takers {
 		const tries = 20
 		began := time.Now()

@@ -60,9 +60,7 @@ func newPostgres(t *testing.T, store string, synchronous bool, commits string) *
 	c.dsn = "host=" + addresses(c.nodes, "", "") + " user=postgres dbname=postgres sslmode=disable connect_timeout=1 target_session_attrs=read-write"
 	for _, n := range c.nodes {
 		admin, err := sql.Open("pgx", fmt.Sprintf("postgres://postgres@%s:5432/postgres?sslmode=disable&connect_timeout=20", n.host.IP))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = admin.Close() })
 		admin.SetMaxIdleConns(0) // the server on the other end changes
 		c.admins[n] = admin
@@ -81,9 +79,7 @@ func newPostgres(t *testing.T, store string, synchronous bool, commits string) *
 			return c.admins[n].PingContext(ctx)
 		})
 	}
-	if err := c.init(t.Context(), commits); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.init(t.Context(), commits))
 	return c
 }
 

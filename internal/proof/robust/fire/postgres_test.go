@@ -116,9 +116,7 @@ func (c *postgres) fire(least, most time.Duration) Fire {
 	if err == nil {
 		err = c.caughtUp(c.t.Context())
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	f := c.cluster.fire()
 	f.Lister, f.Strike = nil, c.failover(least, most)
 	return f
@@ -226,23 +224,15 @@ func TestWhatNoStandbyHasIsNotConfirmed(t *testing.T) {
 		}
 	}
 	c.firstClaim(claims["pgx"])
-	if err := c.exec(t.Context(), orderTables...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.exec(t.Context(), orderTables...))
 	g, err := core.New(core.Config{Worker: core.StaticWorker(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := func() (owners string, orders int) {
-		if err := c.admin().QueryRowContext(t.Context(), "SELECT COALESCE((SELECT string_agg(owner, ' ' ORDER BY owner) FROM snowkey_leases WHERE owner <> ''), ''), (SELECT count(*) FROM fire_orders)").Scan(&owners, &orders); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.admin().QueryRowContext(t.Context(), "SELECT COALESCE((SELECT string_agg(owner, ' ' ORDER BY owner) FROM snowkey_leases WHERE owner <> ''), ''), (SELECT count(*) FROM fire_orders)").Scan(&owners, &orders))
 		return owners, orders
 	}
 	before, _ := rows()
-	if err := c.caughtUp(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.caughtUp(t.Context()))
 	c.detach()
 	for owner, s := range claims {
 		_, err := claim(t.Context(), s, owner)
@@ -252,9 +242,7 @@ func TestWhatNoStandbyHasIsNotConfirmed(t *testing.T) {
 	}
 	for i, name := range []string{"pgx", "postgres"} {
 		db, err := sqlx.Open(name, c.dsn+" options='-c synchronous_commit=on'")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer func() { _ = db.Close() }()
 		o := &order{Number: name, LineCount: 1, Lines: []orderLine{{Quantity: 1}}}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -269,9 +257,7 @@ func TestWhatNoStandbyHasIsNotConfirmed(t *testing.T) {
 			t.Errorf("by %s: the primary shows %d orders; want %d, or the test shows nothing", name, orders, i+1)
 		}
 	}
-	if err := c.fail(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.fail(t.Context()))
 	if got, orders := rows(); got != before || orders > 0 {
 		t.Errorf("after the failover the rows have the owners %q, and there are %d orders; want %q and none, since no standby had more", got, orders, before)
 	}
@@ -299,9 +285,7 @@ func TestRowIsFoundLostInAStateThatAFailoverUndoes(t *testing.T) {
 	c := newPostgres(t, synchronous, true, "local")
 	connector, err := pgxConnector(c.dsn)
 	s, err := newSQLLease(connector, err, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held := c.firstClaim(s)
 	space, row := leasestore.Space{Namespace: "n", Workers: 4, Layout: "l"}, held.Row
 	renew := func() error {
@@ -327,9 +311,7 @@ func TestRowIsFoundLostInAStateThatAFailoverUndoes(t *testing.T) {
 		}
 		return fmt.Errorf("Renew after it = %w; want a *lease.LostError", err)
 	})
-	if err := c.fail(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.fail(t.Context()))
 	if err := renew(); err != nil {
 		t.Errorf("Renew after the failover = %v; want nil, since the standby has not had the release", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/internal/proof/robust/fire/disk"
+	"github.com/snowkey/snowkey/internal/proof/robust/role"
 )
 
 // A Machine is a host with its own disk, whose power can be cut. What was not synced may then
@@ -55,32 +56,23 @@ type diskReply struct {
 	Error string
 }
 
-const holdsDisk = "SNOWKEY_FIRE_DISK"
-
-// init turns this program into the process with the disk, if it was started as that. A separate
-// process is needed because programs on a machine wait for the disk, and the garbage collector
-// of one process cannot wait for itself. The disk is unmounted when standard input ends, which
-// happens when the test ends in whatever way.
-func init() {
-	text := os.Getenv(holdsDisk)
-	if text == "" {
-		return
-	}
-	err := serveDisk(text)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+// A diskPlace is the order to the process with the disk when it begins.
+type diskPlace struct {
+	Dir    string
+	Config disk.Config
 }
 
-func serveDisk(text string) error {
-	var c disk.Config
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
+// holding is the role of the process with the disk. A separate process is needed because programs on a
+// machine wait for the disk, and the garbage collector of one process cannot wait for itself. The disk is
+// unmounted when standard input ends, which happens when the test ends in whatever way.
+const holding = "disk"
+
+func serveDisk(order []byte) error {
+	var p diskPlace
+	if err := json.Unmarshal(order, &p); err != nil {
 		return err
 	}
-	dir := os.Args[1]
-	d, err := disk.New(dir, c)
+	d, err := disk.New(p.Dir, p.Config)
 	if err != nil {
 		return err
 	}
@@ -108,7 +100,7 @@ func serveDisk(text string) error {
 		err = replies.Encode(r)
 	}
 	if err := d.Unmount(); err != nil {
-		return errors.Join(err, syscall.Unmount(dir, syscall.MNT_DETACH))
+		return errors.Join(err, syscall.Unmount(p.Dir, syscall.MNT_DETACH))
 	}
 	return nil
 }
@@ -118,20 +110,13 @@ func (n *Network) Machine(t testing.TB, name string, c disk.Config) *Machine {
 	t.Helper()
 	base := t.TempDir()
 	m := &Machine{Host: n.Host(name), Dir: filepath.Join(base, "disk"), on: filepath.Join(base, "on")}
-	text, err := json.Marshal(c)
-	self, errSelf := os.Executable()
-	if err := errors.Join(err, errSelf, os.Mkdir(m.Dir, 0o777)); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(context.Background(), self, m.Dir) // it ends with its input
-	cmd.Env = append(os.Environ(), holdsDisk+"="+string(text))
+	must(t, os.Mkdir(m.Dir, 0o777))
+	cmd := role.Command(t, holding, diskPlace{m.Dir, c})
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends with its input, and not by the keeper, which would leave the disk mounted
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ^C is not for it
 	input, err := cmd.StdinPipe()
 	output, errOut := cmd.StdoutPipe()
-	if err := errors.Join(err, errOut, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, errOut, cmd.Start()))
 	m.input, m.orders, m.done = input, json.NewEncoder(input), json.NewDecoder(output)
 	t.Cleanup(func() {
 		victims, err := m.kill()
@@ -142,9 +127,7 @@ func (n *Network) Machine(t testing.TB, name string, c disk.Config) *Machine {
 	if _, err := m.reply(); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.powered(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.powered(0))
 	return m
 }
 
@@ -162,9 +145,7 @@ func (m *Machine) powered(late time.Duration) error {
 // mounted when they started.
 func (m *Machine) Enter(cmd *exec.Cmd) {
 	path, err := exec.LookPath("nsenter")
-	if err != nil {
-		m.network.t.Fatal(err)
-	}
+	must(m.network.t, err)
 	cmd.Args = append([]string{"nsenter", "--net=/run/netns/" + m.namespace, "--", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = path
 }

@@ -36,18 +36,14 @@ func newRedisCluster(t *testing.T, args ...string) *clusterSet {
 			id, err = n.Do(t.Context(), "cluster", "myid").Text()
 			c.ids[id] = n
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		create = append(create, n.host.IP+":6379")
 	}
 	_, err := c.nodes[0].host.Run(t.Context(), "root", "redis-cli", append(create, "--cluster-replicas", "1", "--cluster-yes")...)
 	if err == nil {
 		_, err = c.settled(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

@@ -96,9 +96,7 @@ func (s *redisSet) start(ctx context.Context, n *redisNode, args ...string) erro
 func newRedis(t *testing.T) *cluster {
 	t.Helper()
 	s := newRedisSet(t, redisAlone, "redis", 1)
-	if err := s.start(t.Context(), s.servers[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.start(t.Context(), s.servers[0]))
 	s.serve = func(context.Context, []*node) (*node, error) { return s.nodes[0], nil }
 	return s.cluster
 }

@@ -33,9 +33,7 @@ func TestACounterOfRedisWhenThePowerFails(t *testing.T) {
 				cmd := exec.CommandContext(context.Background(), "redis-server", "--bind", m.IP, "--protected-mode", "no", // the cut ends it
 					"--save", "", "--appendonly", "yes", "--appendfsync", c.appendfsync, "--dir", m.Dir)
 				m.Enter(cmd)
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, cmd.Start())
 				ended := make(chan struct{})
 				go func() { // the cut counts a process until it was waited for
 					_ = cmd.Wait() // it was killed
@@ -46,26 +44,18 @@ func TestACounterOfRedisWhenThePowerFails(t *testing.T) {
 				// This disk does not.
 				for _, dir := range []string{filepath.Join(m.Dir, "appendonlydir"), m.Dir} {
 					d, err := os.Open(dir)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := errors.Join(d.Sync(), d.Close()); err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
+					must(t, errors.Join(d.Sync(), d.Close()))
 				}
 				for range 10 {
 					id, err := client.Incr(t.Context(), "id").Result()
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					if given[id] {
 						twice++
 					}
 					given[id] = true
 				}
-				if err := m.CutPower(0, 0); err != nil {
-					t.Fatal(err)
-				}
+				must(t, m.CutPower(0, 0))
 				<-ended
 			}
 			if t.Logf("of 50 numbers %d were given twice", twice); twice > 0 != c.repeats {

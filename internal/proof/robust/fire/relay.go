@@ -5,20 +5,25 @@ package fire
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/snowkey/snowkey/internal/proof/robust/role"
 )
 
-const relays = "SNOWKEY_FIRE_RELAY"
+// relaying is the role of a relay. Its order is a delays.
+const relaying = "relay"
+
+// delays are of what passes, by a random time from Least to Most.
+type delays struct{ Least, Most time.Duration }
 
 // Delay delays all that programs on the host send over TCP, and the answers, by a random
 // time from least to most. Later calls change that for new connections.
@@ -27,22 +32,14 @@ const relays = "SNOWKEY_FIRE_RELAY"
 // it the connections, so that no program needs to know of it.
 func (h *Host) Delay(t testing.TB, least, most time.Duration) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	h.filter("-t", "nat", "-F", "OUTPUT")
-	cmd := exec.CommandContext(context.Background(), self)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", relays, least.Milliseconds(), most.Milliseconds()))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: keeper(t)}
+	cmd := role.Command(t, relaying, delays{least, most})
 	h.Enter(cmd)
 	said, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -58,28 +55,25 @@ func (h *Host) Delay(t testing.TB, least, most time.Duration) {
 // mark is on the relay's own packets, which the kernel must not hand to it.
 const mark = 17
 
-// init makes this program a relay, if it was started as that.
-func init() {
-	var least, most int
-	if n, _ := fmt.Sscan(os.Getenv(relays), &least, &most); n < 2 {
-		return
+// relayAll is what a relay does. It says on which port.
+func relayAll(order []byte) error {
+	var d delays
+	if err := json.Unmarshal(order, &d); err != nil {
+		return err
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "0.0.0.0:0")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return err
 	}
 	fmt.Println(l.Addr().(*net.TCPAddr).Port)
 	for {
-		c, err := l.Accept()
-		if err != nil {
-			continue
+		if c, err := l.Accept(); err == nil {
+			go relay(c.(*net.TCPConn), d)
 		}
-		go relay(c.(*net.TCPConn), time.Duration(least)*time.Millisecond, time.Duration(most)*time.Millisecond)
 	}
 }
 
-func relay(client *net.TCPConn, least, most time.Duration) {
+func relay(client *net.TCPConn, d delays) {
 	defer func() { _ = client.Close() }()
 	to, err := destination(client)
 	if err != nil {
@@ -100,7 +94,7 @@ func relay(client *net.TCPConn, least, most time.Duration) {
 	done := make(chan struct{}, 2)
 	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
 		go func() {
-			later(pair[1], pair[0], least, most)
+			later(pair[1], pair[0], d)
 			done <- struct{}{}
 		}()
 	}
@@ -108,7 +102,7 @@ func relay(client *net.TCPConn, least, most time.Duration) {
 }
 
 // later copies, in order, and each piece later by a random time.
-func later(to io.Writer, from io.Reader, least, most time.Duration) {
+func later(to io.Writer, from io.Reader, d delays) {
 	type piece struct {
 		bytes []byte
 		due   time.Time
@@ -120,7 +114,7 @@ func later(to io.Writer, from io.Reader, least, most time.Duration) {
 			b := make([]byte, 16<<10)
 			n, err := from.Read(b)
 			if n > 0 {
-				pieces <- piece{b[:n], time.Now().Add(least + rand.N(most-least+1))}
+				pieces <- piece{b[:n], time.Now().Add(d.Least + rand.N(d.Most-d.Least+1))}
 			}
 			if err != nil {
 				return

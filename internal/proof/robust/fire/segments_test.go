@@ -5,7 +5,6 @@ package fire
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -24,17 +24,13 @@ func segments(t *testing.T, c *cluster, strike func(ctx context.Context, strike 
 		db := openInTurn(c.dsn, "fire", nil)
 		t.Cleanup(func() { _ = db.Close() })
 		s, err := sqlsegment.New(db, sqlstore.Config{Dialect: sqlstore.MySQL, Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), *lasts)
 	defer cancel()
 	first := store()
-	if err := errors.Join(first.CreateTables(ctx), first.Create(ctx, segment.Row{Tag: "orders", Next: 1, Step: 100, Stride: 1})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(first.CreateTables(ctx), first.Create(ctx, segment.Row{Tag: "orders", Next: 1, Step: 100, Stride: 1})))
 	var mu sync.Mutex // guards what follows
 	var all []types.Snowflake
 	refills, failures := 0, map[string]int{}
@@ -51,9 +47,7 @@ func segments(t *testing.T, c *cluster, strike func(ctx context.Context, strike 
 		a, err := segment.New(store(), segment.Config{
 			Tag: "orders", Hold: 20 * time.Millisecond, MaxStep: 1000, MaxWait: time.Second, Logger: quiet, OnRefill: refilled,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		takers.Go(func() {
 			var own []types.Snowflake
 			numbers := make([]types.Snowflake, 100)
@@ -79,19 +73,8 @@ func segments(t *testing.T, c *cluster, strike func(ctx context.Context, strike 
 		}
 	}
 	takers.Wait()
-	if repeated := repeatedNumbers(all); len(repeated) > 0 || len(all) < 1000 {
+	if repeated := chaos.Repeated(all); len(repeated) > 0 || len(all) < 1000 {
 		t.Errorf("of %d numbers %d were repeated, the first of them %v; want none, of 1,000 or more", len(all), len(repeated), repeated[:min(len(repeated), 10)])
 	}
 	t.Logf("%d numbers from %d fetches, of which failed: %v", len(all), refills, failures)
-}
-
-// repeatedNumbers sorts numbers, and returns those that equal the one before.
-func repeatedNumbers(all []types.Snowflake) (repeated []types.Snowflake) {
-	slices.Sort(all)
-	for i := 1; i < len(all); i++ {
-		if all[i] == all[i-1] {
-			repeated = append(repeated, all[i])
-		}
-	}
-	return repeated
 }

@@ -46,9 +46,7 @@ func newSentinelSet(t *testing.T, downAfter time.Duration, args ...string) *sent
 		if n != first {
 			replica = []string{"--replicaof", first.host.IP, "6379"}
 		}
-		if err := s.start(ctx, n, replica...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.start(ctx, n, replica...))
 	}
 	for _, n := range s.nodes[3:] {
 		path := filepath.Join(n.dir, "sentinel.conf") // it is the Sentinel's to change
@@ -58,9 +56,7 @@ func newSentinelSet(t *testing.T, downAfter time.Duration, args ...string) *sent
 		if err == nil {
 			err = run("chown", "redis:", path)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.launch(n, false, "redis", "redis-server", path, "--sentinel",
 			"--bind", n.host.IP, "--port", "26379", "--protected-mode", "no", "--dir", n.dir)
 		s.sentinels = append(s.sentinels, newRedisNode(t, n, ":26379"))
@@ -185,9 +181,7 @@ func (s *sentinelSet) cutBefore() {
 	if err == nil {
 		_, err = s.settled(ctx)
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	s.newborn = primary
 	s.Cut(hosts(primary.node), s.replicas(primary))
 }

@@ -4,13 +4,13 @@ package fire
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/proof/robust/role"
 )
 
 // A Server is a program that runs on a host until it is killed, or the test ends.
@@ -25,17 +25,13 @@ type Server struct {
 func (h *Host) Start(t testing.TB, log, user, name string, args ...string) *Server {
 	t.Helper()
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = out.Close() }() // the program has its own
 	s := &Server{cmd: as(context.Background(), user, name, args...), ended: make(chan struct{})}
 	h.Enter(s.cmd)
 	s.cmd.Stdout, s.cmd.Stderr = out, out
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: keeper(t)}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	role.Keep(t, s.cmd)
+	must(t, s.cmd.Start())
 	go func() {
 		s.err = s.cmd.Wait()
 		close(s.ended)
@@ -82,52 +78,4 @@ func (s *Server) end(signal syscall.Signal, patience time.Duration) bool {
 	case <-time.After(patience):
 		return false
 	}
-}
-
-const keeps = "SNOWKEY_FIRE_KEEP"
-
-// init makes this program the keeper, if it was started as that. A keeper leads the
-// process group of all servers of a test. It kills the group when its standard input
-// ends, which it does when the test does, in whatever way.
-func init() {
-	if os.Getenv(keeps) == "" {
-		return
-	}
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	_ = syscall.Kill(-os.Getpid(), syscall.SIGKILL)
-	os.Exit(1)
-}
-
-// keep is the keeper of this process: its process group, and its standard input, which
-// stays open until this process ends.
-var keep struct {
-	once  sync.Once
-	input io.Closer
-	group int
-	err   error
-}
-
-// keeper starts the keeper, once, and returns its process group.
-func keeper(t testing.TB) int {
-	t.Helper()
-	keep.once.Do(func() {
-		self, err := os.Executable()
-		if err != nil {
-			keep.err = err
-			return
-		}
-		cmd := exec.CommandContext(context.Background(), self)
-		cmd.Env = append(os.Environ(), keeps+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if keep.input, keep.err = cmd.StdinPipe(); keep.err != nil {
-			return
-		}
-		if keep.err = cmd.Start(); keep.err == nil {
-			keep.group = cmd.Process.Pid
-		}
-	})
-	if keep.err != nil {
-		t.Fatal(keep.err)
-	}
-	return keep.group
 }

@@ -89,9 +89,7 @@ func newZooKeeper(t *testing.T) *cluster {
 	c.wipe = func(n *node) error { return os.RemoveAll(filepath.Join(n.dir, "version-2")) } // its number stays
 	// It does not vote without both of the others until it has copied what they have.
 	c.admit = func(ctx context.Context, n *node, _ []*node) error { return c.start(ctx, n) }
-	if err := c.restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.restart(t.Context()))
 	return c
 }
 

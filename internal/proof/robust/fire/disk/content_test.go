@@ -112,3 +112,11 @@ func TestATruncationThatIsLostLeavesWhatItHadFreed(t *testing.T) {
 		t.Errorf("files have the lengths %v; want 8192, 4096 and 0", seen)
 	}
 }
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

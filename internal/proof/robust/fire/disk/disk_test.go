@@ -21,9 +21,7 @@ func newDisk(t *testing.T, c Config) (d *Disk, dir string) {
 	}
 	dir = t.TempDir()
 	d, err := New(dir, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := d.Unmount(); err != nil {
 			t.Error(err)
@@ -45,33 +43,21 @@ func cutPower(t *testing.T, d *Disk) {
 func put(t *testing.T, path, text string, syncFile, syncDir bool) {
 	t.Helper()
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := f.WriteString(text); err != nil {
 		t.Fatal(err)
 	}
 	if syncFile {
-		if err := f.Sync(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Sync())
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	if !syncDir {
 		return
 	}
 	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, dir.Sync())
+	must(t, dir.Close())
 }
 
 func TestAPowerCutLosesWhatWasNotSyncedThroughTheKernel(t *testing.T) {
