@@ -150,59 +150,6 @@ func TestClaimsAreOfFewerRowsAndAShorterWindow(t *testing.T) {
 	}
 }
 
-func TestLeaseWithoutFenceBeginsAtItsOwnClockAndHasNoLimit(t *testing.T) {
-	m := leasetest.NewMemory(nil)
-	c := newClaim("me")
-	c.Now -= 2000
-	for worker := range int64(rows) { // all were used up to a moment that the store has not come to
-		m.Set(leasestore.Space{Namespace: "n", Workers: rows, Layout: "l"}, leasestore.Row{Worker: worker, Until: c.Now + 4000})
-	}
-	s := newStore(t, m, TTL, healthy)
-	reply, err := s.Claim(t.Context(), c)
-	must(t, err)
-	if got := c.From(reply); got != c.Now {
-		t.Errorf("Claim begins at %d; want the claimant's clock, %d", got, c.Now)
-	}
-	if got := reply.Row.Until - c.Now; got < forever {
-		t.Errorf("Claim reserves %d ms; want a year", got)
-	}
-	r := leasestore.Renewal{Space: c.Space, Worker: reply.Row.Worker, Epoch: reply.Row.Epoch, Owner: "me", Known: []string{"me"},
-		Nonce: "n1", Next: c.Now + 5000, Until: reply.Row.Until, Window: c.Window, Now: c.Now, Skew: c.Skew}
-	renewed, err := s.Renew(t.Context(), r)
-	if err != nil || renewed.Row.Until != r.Until || renewed.Before != r.Until {
-		t.Errorf("Renew = %+v, %v; want the limit %d", renewed, err, r.Until)
-	}
-	all, now, err := m.Rows(t.Context(), c.Space)
-	if got := all[r.Worker].Until; err != nil || got > now+4000 {
-		t.Errorf("the row is reserved until %d, %v; want no more than it was, or a window from %d", got, err, now)
-	}
-}
-
-// A lease that does not know of the guard begins where one would whose guard is short by a
-// window. In all else the store has the guard.
-func TestShortGuardIsShortByItsWindow(t *testing.T) {
-	m := leasetest.NewMemory(nil)
-	s := newStore(t, m, GuardShort, healthy)
-	s.real, s.rows = true, 1
-	c := newClaim("me")
-	c.Window, c.Skew = 10_000, 500
-	reply, err := s.Claim(t.Context(), c)
-	must(t, err)
-	right := c
-	right.Guard = shortGuard
-	if got, want := c.From(reply), right.From(reply)-c.Window; got < want-shortGuard || got > want {
-		t.Errorf("Claim begins at %d; want a window before where the guard has it begin, %d", got, want)
-	}
-	r := leasestore.Renewal{Space: c.Space, Worker: 0, Epoch: reply.Row.Epoch, Owner: "me", Known: []string{"me"},
-		Nonce: "n1", Next: c.Now, Until: c.Now, Window: c.Window, Now: c.Now, Skew: c.Skew}
-	if _, err := s.Renew(t.Context(), r); !errors.Is(err, lease.ErrLost) {
-		t.Errorf("Renew at the limit = %v; want the guard's refusal, %v", err, lease.ErrLost)
-	}
-	if _, err := s.Claim(t.Context(), newClaim("another")); !errors.Is(err, lease.ErrNoFreeWorker) {
-		t.Errorf("Claim of a held row = %v; want %v", err, lease.ErrNoFreeWorker)
-	}
-}
-
 func TestStolenRowsAreHeldByOthers(t *testing.T) {
 	m := leasetest.NewMemory(nil)
 	s := newStore(t, m, FenceStolen, healthy)

@@ -46,8 +46,6 @@ type diskOrder struct {
 	Fail bool
 
 	On bool
-
-	Change *disk.Config
 }
 
 // A diskReply is the result of a diskOrder.
@@ -94,8 +92,6 @@ func serveDisk(order []byte) error {
 			if r.Lost, err = d.On(); err != nil {
 				r.Error = err.Error()
 			}
-		case o.Change != nil:
-			d.Change(*o.Change)
 		}
 		err = replies.Encode(r)
 	}
@@ -166,12 +162,6 @@ func (m *Machine) order(o diskOrder) (disk.Lost, error) {
 		return disk.Lost{}, err
 	}
 	return m.reply()
-}
-
-// Change changes the properties of the disk.
-func (m *Machine) Change(c disk.Config) error {
-	_, err := m.order(diskOrder{Change: &c})
-	return err
 }
 
 // CutPower cuts the power and turns it on again. All processes of the machine die. If steps is

@@ -153,16 +153,13 @@ func (l lister) Rows(ctx context.Context, space leasestore.Space) (rows []leases
 type power struct {
 	chaos.Leases
 
-	disk disk.Config   // what it is like at first
+	disk disk.Config
 	most time.Duration // between two cuts
 	late time.Duration // by how much the clock may be after a cut
 
 	// noBattery lets the clock begin at the same time after each cut. Without what was
 	// lost IDs begin at the clock, so all that come after a cut repeat those before.
 	noBattery bool
-
-	// lies is what the disk is like after a while, if it is not the zero value.
-	lies disk.Config
 }
 
 func (p power) run(t *testing.T) {
@@ -181,14 +178,6 @@ func (p power) run(t *testing.T) {
 	cuts := 0
 	var began time.Time // what the clock shows after each cut, without a battery
 	c.During = func(ctx context.Context) error {
-		if p.lies != (disk.Config{}) {
-			if !Rest(ctx, 3*time.Second, 3*time.Second) {
-				return nil
-			}
-			if err := m.Change(p.lies); err != nil {
-				return err
-			}
-		}
 		for Rest(ctx, p.most/8, p.most) {
 			late := rand.N(p.late)
 			if p.noBattery {

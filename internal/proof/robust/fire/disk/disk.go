@@ -65,13 +65,6 @@ func (d *Disk) remount() error {
 	return server.WaitMount()
 }
 
-// Change changes what the disk is like from now on. The seed stays.
-func (d *Disk) Change(c Config) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.config = c
-}
-
 // Off cuts the power: no request is answered any more. It waits for some writes and
 // fsyncs to come before, but no longer than patience.
 func (d *Disk) Off(steps int, patience time.Duration) {
