@@ -1,3 +1,5 @@
+//go:build unix
+
 package feedcases
 
 import (
@@ -21,11 +23,12 @@ import (
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/feed"
+	"github.com/snowkey/snowkey/internal/proof/robust/role"
 	"github.com/snowkey/snowkey/types"
 )
 
-// A role is what a process does that [Processes] starts, until it is killed.
-type role struct {
+// A task is what a process does that [Processes] starts, until it is killed.
+type task struct {
 	Database
 	Writer  bool // or else a reader
 	Crashes bool // the server does, and statements fail
@@ -34,38 +37,22 @@ type role struct {
 	Journal string // what a writer has done, or the keys that a reader has read
 }
 
-const (
-	roleVariable = "SNOWKEY_FEED_PROCESS"
-	runSlack     = 150 * time.Millisecond
-)
+const runSlack = 150 * time.Millisecond
 
-// Process plays the role of a process that [Processes] has started, and never returns then. The tests
-// call it in [ProcessTest].
-func Process(t *testing.T) {
-	text, ok := os.LookupEnv(roleVariable)
-	if !ok {
-		t.Skip("it is a process of another test")
+// Role is the name of what these processes do, which is [Play]: a program whose tests call Processes tells
+// package role of it.
+const Role = "feed"
+
+// Play does the task of an order.
+func Play(order []byte) error {
+	var r task
+	if err := json.Unmarshal(order, &r); err != nil {
+		return err
 	}
-	go func() { // it ends with the process that has started it
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1)
-	}()
-	var r role
-	err := json.Unmarshal([]byte(text), &r)
-	if err == nil {
-		err = r.play(context.Background())
-	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(endedByItself)
+	return r.play(context.Background())
 }
 
-// ProcessTest is the name of the test that a process runs.
-const ProcessTest = "TestAProcessOfTheFeed"
-
-// endedByItself is the least exit code of a process that nobody has killed: that of one is -1, or 1 on Windows.
-const endedByItself = 2
-
-func (r role) play(ctx context.Context) error {
+func (r task) play(ctx context.Context) error {
 	journal, err := os.OpenFile(r.Journal, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err == nil {
 		err = r.connect(func(func()) {})
@@ -101,7 +88,7 @@ const (
 var mayBeThere = []string{severed, prepared, ending, committed}
 
 // write is one transaction.
-func (r role) write(ctx context.Context, journal *os.File, g *core.Generator) error {
+func (r task) write(ctx context.Context, journal *os.File, g *core.Generator) error {
 	keys := make([]types.Snowflake, 1+rand.IntN(3))
 	if err := g.Fill(ctx, keys); err != nil {
 		return err
@@ -205,7 +192,7 @@ func (r role) write(ctx context.Context, journal *os.File, g *core.Generator) er
 }
 
 // read reads on from the last key in its journal, which has each key that was read.
-func (r role) read(ctx context.Context, journal *os.File) error {
+func (r task) read(ctx context.Context, journal *os.File) error {
 	text, err := io.ReadAll(journal)
 	if err != nil {
 		return err
@@ -247,28 +234,23 @@ func parseKeys(words []string) (keys []types.Snowflake, err error) {
 	return keys, nil
 }
 
-// A process is one that runs in a role.
+// A process is one that has a task.
 type process struct {
-	role role
-	cmd  *exec.Cmd
+	task
+	cmd *exec.Cmd
 }
 
-func start(t *testing.T, r role) *process {
+func start(t *testing.T, of task) *process {
 	t.Helper()
-	text, err := json.Marshal(r)
-	must(t, err)
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+ProcessTest+"$")
-	cmd.Env = append(os.Environ(), roleVariable+"="+string(text))
+	cmd := role.Command(t, Role, of)
 	cmd.Stderr = os.Stderr
-	_, err = cmd.StdinPipe() // closed when this process ends
-	must(t, err)
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
 			_, _ = cmd.Process.Kill(), cmd.Wait()
 		}
 	})
-	return &process{r, cmd}
+	return &process{of, cmd}
 }
 
 // kill ends the process without a word to anybody.
@@ -278,14 +260,14 @@ func (p *process) kill(t *testing.T) {
 		t.Error(err)
 	}
 	_ = p.cmd.Wait()
-	if p.cmd.ProcessState.ExitCode() >= endedByItself {
+	if p.cmd.ProcessState.Exited() {
 		t.Errorf("a process has ended by itself: %v", p.cmd.ProcessState)
 	}
 }
 
 // lines returns the complete lines of its journal.
 func (p *process) lines() []string {
-	text, _ := os.ReadFile(p.role.Journal) // there is none before the first line
+	text, _ := os.ReadFile(p.Journal) // there is none before the first line
 	lines := strings.Split(string(text), "\n")
 	return lines[:len(lines)-1]
 }
@@ -334,7 +316,7 @@ func Processes(t *testing.T, d Database, span time.Duration) {
 	folder, worker := t.TempDir(), int64(0)
 	var all []*process // writers, also those that were killed
 	play := func(journal string, writer bool) *process {
-		return start(t, role{d, writer, d.Crash != nil, table, worker, filepath.Join(folder, journal)})
+		return start(t, task{d, writer, d.Crash != nil, table, worker, filepath.Join(folder, journal)})
 	}
 	write := func() *process {
 		p := play("writer"+strconv.FormatInt(worker, 10), true)
@@ -454,56 +436,6 @@ func Processes(t *testing.T, d Database, span time.Duration) {
 		}
 	}
 	t.Logf("%d rows read; %v", len(want), count())
-}
-
-// preparedPrefix begins the name of each transaction that is prepared.
-const preparedPrefix = "feed"
-
-// endPrepared commits the transactions that are prepared, and returns their number. One that still has its
-// connection may be left to a later call.
-func (d Database) endPrepared() (n int) {
-	if d.Prepare == nil {
-		return 0
-	}
-	rows, err := d.DB.Query(d.Prepared)
-	if err != nil {
-		return 0 // the server has crashed
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var unused int
-		var name string
-		if err := rows.Scan(&unused, &unused, &unused, &name); err != nil || !strings.HasPrefix(name, preparedPrefix) {
-			continue
-		}
-		if _, err := d.DB.Exec(fmt.Sprintf(d.Commit, name)); err == nil {
-			n++
-		}
-	}
-	return n
-}
-
-// after returns the keys after one, as a reader without a feed does.
-func (d Database) after(table string, key types.Snowflake) (keys []types.Snowflake) {
-	rows, err := d.DB.Query(fmt.Sprintf("SELECT id FROM %s WHERE id > %d ORDER BY id", table, int64(key)))
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var id types.Snowflake
-		if rows.Scan(&id) == nil {
-			keys = append(keys, id)
-		}
-	}
-	return keys
-}
-
-func last(keys []types.Snowflake) types.Snowflake {
-	if len(keys) == 0 {
-		return 0
-	}
-	return keys[len(keys)-1]
 }
 
 // difference returns the keys of a that are not in b.

@@ -316,3 +316,53 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// preparedPrefix begins the name of each transaction that is prepared.
+const preparedPrefix = "feed"
+
+// endPrepared commits the transactions that are prepared, and returns their number. One that still has its
+// connection may be left to a later call.
+func (d Database) endPrepared() (n int) {
+	if d.Prepare == nil {
+		return 0
+	}
+	rows, err := d.DB.Query(d.Prepared)
+	if err != nil {
+		return 0 // the server has crashed
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var unused int
+		var name string
+		if err := rows.Scan(&unused, &unused, &unused, &name); err != nil || !strings.HasPrefix(name, preparedPrefix) {
+			continue
+		}
+		if _, err := d.DB.Exec(fmt.Sprintf(d.Commit, name)); err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// after returns the keys after one, as a reader without a feed does.
+func (d Database) after(table string, key types.Snowflake) (keys []types.Snowflake) {
+	rows, err := d.DB.Query(fmt.Sprintf("SELECT id FROM %s WHERE id > %d ORDER BY id", table, int64(key)))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id types.Snowflake
+		if rows.Scan(&id) == nil {
+			keys = append(keys, id)
+		}
+	}
+	return keys
+}
+
+func last(keys []types.Snowflake) types.Snowflake {
+	if len(keys) == 0 {
+		return 0
+	}
+	return keys[len(keys)-1]
+}

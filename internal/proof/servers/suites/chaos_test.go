@@ -26,7 +26,9 @@ import (
 	"github.com/snowkey/snowkey/core/lease/zklease"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/proof/cases/feedcases"
 	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
+	"github.com/snowkey/snowkey/internal/proof/robust/role"
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
@@ -52,7 +54,9 @@ func init() {
 			return place.store, err
 		}
 	}
-	chaos.Main(stores)
+	roles := stores.Roles()
+	roles[feedcases.Role] = feedcases.Play
+	role.Play(roles)
 }
 
 func chaosSQL[S any](driver string, make func(*sql.DB, sqlstore.Config) (S, error)) chaos.Open[S] {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package servers
 
 import (
@@ -33,9 +35,6 @@ func postgresFeed(dsn string) feedcases.Database {
 		Prepared: "SELECT 0, 0, 0, gid FROM pg_prepared_xacts", Commit: "COMMIT PREPARED '%s'",
 	}
 }
-
-// A process that another test has started.
-func TestAProcessOfTheFeed(t *testing.T) { feedcases.Process(t) }
 
 func TestTheFeedOfPostgreSQLMissesNoRow(t *testing.T) {
 	t.Parallel()
