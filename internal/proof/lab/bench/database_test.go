@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	_ "github.com/lib/pq"              // registers postgres
 	_ "github.com/mattn/go-sqlite3"    // registers sqlite3
 
-	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
@@ -48,9 +46,7 @@ func (d database) space(t testing.TB) string {
 		address := d.address(t)
 		d.execute(t, address, "CREATE SCHEMA "+name, "DROP SCHEMA "+name+" CASCADE")
 		dsn, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		query := dsn.Query()
 		query.Set("search_path", name)
 		dsn.RawQuery = query.Encode()
@@ -59,35 +55,16 @@ func (d database) space(t testing.TB) string {
 	address := d.address(t)
 	d.execute(t, address, "CREATE DATABASE "+name+" CHARACTER SET utf8mb4", "DROP DATABASE "+name)
 	config, err := mysql.ParseDSN(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config.DBName, config.ParseTime = name, true
 	return config.FormatDSN()
-}
-
-// storeConfig returns the configuration of a store with a table in the space of db: the server may
-// have others of that name.
-func storeConfig(t testing.TB, db *sql.DB, dialect sqlstore.Dialect, table string) sqlstore.Config {
-	t.Helper()
-	c := sqlstore.Config{Dialect: dialect, Logger: slog.New(slog.DiscardHandler)}
-	if dialect == sqlstore.SQLite {
-		return c
-	}
-	var err error
-	if c.Table, err = servertest.Table(db, table); err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // execute runs create now, and remove when t ends.
 func (d database) execute(t testing.TB, dsn, create, remove string) {
 	t.Helper()
 	db, err := sql.Open(d.driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := db.ExecContext(t.Context(), create); err != nil {
 		t.Fatal(err)
 	}
@@ -107,10 +84,16 @@ func (d database) printVersion(t testing.TB, db *sql.DB) {
 		query = "SELECT sqlite_version()"
 	}
 	var version string
-	if err := db.QueryRowContext(t.Context(), query).Scan(&version); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.QueryRowContext(t.Context(), query).Scan(&version))
 	version, _, _ = strings.Cut(version, " on ")
 	name, _, _ := strings.Cut(d.name, "-")
 	fmt.Printf("%s: %s\n", name, version)
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

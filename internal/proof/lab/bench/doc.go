@@ -1,7 +1,8 @@
 // The command bench measures the library against the floor of each operation, and writes the
 // figures of docs/benchmarks.md. It is a module of its own, so that no user of the library
 // downloads its drivers. What other libraries and other ways to make keys took was measured
-// once; of these, results/peers.txt and results/ways.txt stay.
+// once; of these, results/peers.txt and results/ways.txt stay. So were series of numbers and
+// thousands of leases, whose figures docs/serials.md and docs/leases.md have.
 //
 //	go run ./internal/proof/lab/bench                    write the page from the results that are here
 //	go run ./internal/proof/lab/bench generator          measure a suite, replace its results, write the page

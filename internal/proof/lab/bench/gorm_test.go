@@ -198,6 +198,10 @@ func keyedArticles() []keyedArticle {
 	})
 }
 
+func create[T any](db *gorm.DB, list []T) error { return db.Create(&list).Error }
+
+func save[T any](db *gorm.DB, list []T) error { return db.Save(&list).Error }
+
 // createEach creates one row after the other, in one transaction.
 func createEach[T any](db *gorm.DB, list []T) error {
 	return db.Transaction(func(tx *gorm.DB) error {
@@ -285,9 +289,7 @@ func BenchmarkGORM(b *testing.B) {
 			plugin := gormplugin.New(gen)
 			db := benchDatabase(b, dialector(), plugin)
 			pool, err := db.DB()
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			target.printVersion(b, pool)
 			unnested := benchDatabase(b, dialector(), gormplugin.New(gen, gormplugin.WithUnnest()))
 			plain := benchPlain(b, dialector())
@@ -297,28 +299,28 @@ func BenchmarkGORM(b *testing.B) {
 				tables []benchTable
 				run    func() func() error
 			}{
-				{"one/auto-increment", db, benchLines("counted"), creates(db, countedOrders)},
-				{"one/snowkey", db, benchLines("keyed"), creates(db, keyedOrders)},
-				{"one/snowkey-unnest", unnested, benchLines("keyed"), creates(unnested, keyedOrders)},
-				{"one/preset", plain, benchLines("keyed"), creates(plain, presetOrders)},
-				{"one/uuid-v7", db, benchLines("uuid"), creates(db, uuidOrders)},
+				{"one/auto-increment", db, benchLines("counted"), stores(db, create, countedOrders)},
+				{"one/snowkey", db, benchLines("keyed"), stores(db, create, keyedOrders)},
+				{"one/snowkey-unnest", unnested, benchLines("keyed"), stores(unnested, create, keyedOrders)},
+				{"one/preset", plain, benchLines("keyed"), stores(plain, create, presetOrders)},
+				{"one/uuid-v7", db, benchLines("uuid"), stores(db, create, uuidOrders)},
 				{"one/snowkey-assign", db, benchLines("keyed"), func() func() error {
 					list := keyedOrders()
 					return func() error { return createAssigned(b.Context(), db, plugin, list) }
 				}},
-				{"each/auto-increment", db, benchLines("counted"), createsEach(db, countedOrders)},
-				{"each/snowkey", db, benchLines("keyed"), createsEach(db, keyedOrders)},
-				{"each/preset", plain, benchLines("keyed"), createsEach(plain, presetOrders)},
-				{"each/uuid-v7", db, benchLines("uuid"), createsEach(db, uuidOrders)},
-				{"save/auto-increment", db, benchLines("counted"), saves(db, countedOrders)},
-				{"save/snowkey", db, benchLines("keyed"), saves(db, keyedOrders)},
-				{"save/snowkey-unnest", unnested, benchLines("keyed"), saves(unnested, keyedOrders)},
-				{"belongs/auto-increment", db, benchBelongs("counted"), creates(db, countedShipments)},
-				{"belongs/snowkey", db, benchBelongs("keyed"), creates(db, keyedShipments)},
-				{"belongs/snowkey-unnest", unnested, benchBelongs("keyed"), creates(unnested, keyedShipments)},
-				{"many/auto-increment", db, benchMany("counted"), creates(db, countedArticles)},
-				{"many/snowkey", db, benchMany("keyed"), creates(db, keyedArticles)},
-				{"many/snowkey-unnest", unnested, benchMany("keyed"), creates(unnested, keyedArticles)},
+				{"each/auto-increment", db, benchLines("counted"), stores(db, createEach, countedOrders)},
+				{"each/snowkey", db, benchLines("keyed"), stores(db, createEach, keyedOrders)},
+				{"each/preset", plain, benchLines("keyed"), stores(plain, createEach, presetOrders)},
+				{"each/uuid-v7", db, benchLines("uuid"), stores(db, createEach, uuidOrders)},
+				{"save/auto-increment", db, benchLines("counted"), stores(db, save, countedOrders)},
+				{"save/snowkey", db, benchLines("keyed"), stores(db, save, keyedOrders)},
+				{"save/snowkey-unnest", unnested, benchLines("keyed"), stores(unnested, save, keyedOrders)},
+				{"belongs/auto-increment", db, benchBelongs("counted"), stores(db, create, countedShipments)},
+				{"belongs/snowkey", db, benchBelongs("keyed"), stores(db, create, keyedShipments)},
+				{"belongs/snowkey-unnest", unnested, benchBelongs("keyed"), stores(unnested, create, keyedShipments)},
+				{"many/auto-increment", db, benchMany("counted"), stores(db, create, countedArticles)},
+				{"many/snowkey", db, benchMany("keyed"), stores(db, create, keyedArticles)},
+				{"many/snowkey-unnest", unnested, benchMany("keyed"), stores(unnested, create, keyedArticles)},
 			} {
 				if variant.db == unnested && target.dialect != "postgres" {
 					continue // the option does nothing there
@@ -345,26 +347,11 @@ func benchPlain(b *testing.B, dialector gorm.Dialector) *gorm.DB {
 	return plain
 }
 
-// What is measured, by each of three ways to store the list.
-
-func creates[T any](db *gorm.DB, list func() []T) func() func() error {
+// stores is what is measured: one of three ways to store the list.
+func stores[T any](db *gorm.DB, store func(db *gorm.DB, list []T) error, list func() []T) func() func() error {
 	return func() func() error {
 		rows := list()
-		return func() error { return db.Create(&rows).Error }
-	}
-}
-
-func saves[T any](db *gorm.DB, list func() []T) func() func() error {
-	return func() func() error {
-		rows := list()
-		return func() error { return db.Save(&rows).Error }
-	}
-}
-
-func createsEach[T any](db *gorm.DB, list func() []T) func() func() error {
-	return func() func() error {
-		rows := list()
-		return func() error { return createEach(db, rows) }
+		return func() error { return store(db, rows) }
 	}
 }
 

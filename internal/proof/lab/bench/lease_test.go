@@ -25,9 +25,7 @@ func BenchmarkLease(b *testing.B) {
 			worker, err := lease.Acquire(context.Background(), leasetest.NewMemory(nil), lease.Config{
 				Namespace: "bench", Layout: l, Logger: slog.New(slog.DiscardHandler),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return nextEach(t, settled(t, newSnowkey(t, l, worker)))
 		}),
 	}

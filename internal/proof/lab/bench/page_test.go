@@ -10,13 +10,9 @@ import (
 // The page holds what the stored results give: medians, ratios, tables and verdicts of all suites.
 func TestThePageShowsTheResults(t *testing.T) {
 	sections, err := allSections("results")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want, err := fill(string(text), sections); err != nil || want != string(text) {
 		t.Errorf("docs/%s is not what the results give (%v): go run ./internal/proof/lab/bench", page, err)
 	}
@@ -33,9 +29,7 @@ func TestThePageShowsTheResults(t *testing.T) {
 
 func TestMedianOfAnEvenNumberOfRoundsIsTheMeanOfTheTwoMiddleValues(t *testing.T) {
 	r, err := parse("BenchmarkNext/snowkey-2 1 9 ns/op\nBenchmarkNext/snowkey-2 1 5 ns/op\nBenchmarkNext/snowkey 1 1 ns/op\nBenchmarkNext/snowkey 1 6 ns/op\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, ok := r.median("Next/snowkey", "ns/op"); got != 5.5 || !ok {
 		t.Errorf("median = %v, %v; want 5.5, true", got, ok)
 	}
@@ -78,9 +72,7 @@ func TestRatiosAreTakenOfAsManyRounds(t *testing.T) {
 
 func TestAGoalThatLacksAResultIsNeitherReachedNorMissed(t *testing.T) {
 	r, err := parse("BenchmarkSQLX/PostgreSQL-pgx/lines/snowkey 1 1 ns/op\nBenchmarkSQLX/PostgreSQL-pgx/lines/limit 1 1 ns/op\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range suites {
 		for _, g := range s.goals() {
 			if v := g.judge(r); v.reached || v.known {

@@ -56,16 +56,12 @@ func BenchmarkSegmentNext(b *testing.B) {
 // newAllocator returns one whose next range comes long before it is needed.
 func newAllocator(b testing.TB) *segment.Allocator {
 	store := new(segmenttest.Memory)
-	if err := store.Create(context.Background(), segment.Row{Tag: "a", Next: 1, Step: 1, Stride: 1}); err != nil {
-		b.Fatal(err)
-	}
+	must(b, store.Create(context.Background(), segment.Row{Tag: "a", Next: 1, Step: 1, Stride: 1}))
 	a, err := segment.New(store, segment.Config{
 		Tag: "a", Step: segment.MaxCount, MaxStep: segment.MaxCount, Hold: time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { _ = a.Close(context.Background()) })
 	if _, err := a.Next(context.Background()); err != nil {
 		b.Fatal(err)
@@ -77,9 +73,7 @@ func benchmarkPairs(ctx context.Context, b *testing.B, goroutines int, s, floor 
 	var of, at, ratios []float64
 	half := func(ctx context.Context, s numberer) float64 {
 		took, err := together(ctx, s, goroutines)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		return float64(took.Nanoseconds()) / pairCalls
 	}
 	half(ctx, s)

@@ -105,14 +105,10 @@ type call struct{ due, began, ended time.Duration }
 // playLoad makes the calls.
 func playLoad(t *testing.T, c segment.Config) played {
 	s := &slowStore{Memory: new(segmenttest.Memory)}
-	if err := s.Create(t.Context(), segment.Row{Tag: "a", Next: 1, Step: 1000, Stride: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Create(t.Context(), segment.Row{Tag: "a", Next: 1, Step: 1000, Stride: 1}))
 	c.Tag, c.Logger = "a", slog.New(slog.DiscardHandler)
 	a, err := segment.New(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = a.Close(context.Background()) }()
 	calls := schedule()
 	if _, err := a.Next(t.Context()); err != nil {

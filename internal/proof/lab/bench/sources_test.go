@@ -108,9 +108,7 @@ func layout(sequenceBits int) core.Layout {
 
 func newSnowkey(t testing.TB, l core.Layout, worker core.Worker) *core.Generator {
 	g, err := core.New(core.Config{Layout: l, Worker: worker})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := g.Close(context.Background()); err != nil {
 			t.Error(err)

@@ -52,22 +52,20 @@ func (v variant) graph() bool { return strings.HasPrefix(v.name, "graph/") }
 func variants(d database) []variant {
 	copying := sqlxhelper.WithCopy(pgxcopy.Copier{}, 0)
 	list := []variant{
-		{"lines/limit=50", &sqlite, sqliteLimit(50)},
-		{"lines/limit=binary", &postgresByPgx, binaryCopyLimit},
-		{"lines/limit", &postgresByPgx, copyFromLimit},
-		{"lines/limit", &postgresByPq, copyInLimit},
-		{"lines/limit", &mariaDB, preparedLimit(500)},
 		{"lines/snowkey", nil, helperLines()},
 		{"lines/snowkey-copy", &postgresByPgx, helperLines(copying)},
-		{"graph/limit=50", &sqlite, sqliteLimit(50)},
-		{"graph/limit=binary", &postgresByPgx, binaryCopyLimit},
-		{"graph/limit", &postgresByPgx, copyFromLimit},
-		{"graph/limit", &postgresByPq, copyInLimit},
-		{"graph/limit", &mariaDB, preparedLimit(500)},
 		{"graph/snowkey", nil, helperGraph()},
 		{"graph/snowkey-two", nil, helperTwo()},
 		{"graph/snowkey-copy", &postgresByPgx, helperGraph(copying)},
 		{"graph/snowkey-two-copy", &postgresByPgx, helperTwo(copying)},
+	}
+	for _, load := range []string{"lines/", "graph/"} {
+		list = append(list,
+			variant{load + "limit=50", &sqlite, sqliteLimit(50)},
+			variant{load + "limit=binary", &postgresByPgx, binaryCopyLimit},
+			variant{load + "limit", &postgresByPgx, copyFromLimit},
+			variant{load + "limit", &postgresByPq, copyInLimit},
+			variant{load + "limit", &mariaDB, preparedLimit(500)})
 	}
 	return slices.DeleteFunc(list, func(v variant) bool { return v.only != nil && v.only.name != d.name })
 }
@@ -114,9 +112,7 @@ func benchmarkVariant(b *testing.B, d database, dsn string, v variant, n sizes) 
 			defer b.StopTimer()
 			return run()
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 	}
 	b.ReportMetric(float64(b.N*rows)/b.Elapsed().Seconds(), "rows/s")
 }
@@ -155,9 +151,7 @@ func newJob(d database, graph bool, n sizes) *job {
 func (d database) open(t testing.TB, dsn string, graph bool) *sqlx.DB {
 	t.Helper()
 	db, err := sqlx.ConnectContext(t.Context(), d.driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	// A variant that asks for a second one inside its transaction hangs here.
 	db.SetMaxOpenConns(1)

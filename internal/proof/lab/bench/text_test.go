@@ -53,9 +53,7 @@ func benchmarkSlice[ID ~int64 | ~uint64](b *testing.B, name string, marshal func
 		ids[i] = textID + ID(i)
 	}
 	doc, err := marshal(ids)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Run("Marshal/"+name, func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -68,9 +66,7 @@ func benchmarkSlice[ID ~int64 | ~uint64](b *testing.B, name string, marshal func
 		out := make([]ID, 0, slice)
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := unmarshal(doc, &out); err != nil {
-				b.Fatal(err)
-			}
+			must(b, unmarshal(doc, &out))
 		}
 		if len(out) != slice || out[slice-1] != ids[slice-1] {
 			b.Fatalf("Unmarshal gave %d IDs that end with %d; want %d that end with %d", len(out), out[len(out)-1], slice, ids[slice-1])

@@ -81,9 +81,7 @@ func TestKeysOfTwoProcessesAreInNoOrderWithinAMillisecond(t *testing.T) {
 		var gens []*core.Generator
 		for worker := range int64(2) {
 			g, err := core.New(core.Config{Worker: core.StaticWorker(worker)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() { _ = g.Close(t.Context()) }()
 			gens = append(gens, g)
 		}
@@ -104,9 +102,7 @@ func TestKeysOfTwoProcessesAreInNoOrderWithinAMillisecond(t *testing.T) {
 // random, and to its last ones if they increase. The pages are those in SQLite's log.
 func TestRandomKeysWriteToMostPagesOfAnIndex(t *testing.T) {
 	gen, err := core.New(core.Config{Worker: core.StaticWorker(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = gen.Close(t.Context()) }()
 	type way struct {
 		name string
@@ -117,9 +113,7 @@ func TestRandomKeysWriteToMostPagesOfAnIndex(t *testing.T) {
 		{"version 4", func() any { id := google.New(); return id[:] }, true},
 		{"snowkey", func() any {
 			id, err := gen.Next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return int64(id)
 		}, false},
 	}
@@ -139,25 +133,19 @@ func TestRandomKeysWriteToMostPagesOfAnIndex(t *testing.T) {
 func writtenPages(t *testing.T, next func() any) (written, pages int) {
 	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "keys.db")+"?_journal_mode=WAL&_cache_size=-65536")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = db.Close() }()
 	db.SetMaxOpenConns(1)
 	var discard int
 	insert := func(rows int) {
 		tx, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range rows {
 			if _, err := tx.ExecContext(t.Context(), "INSERT INTO keys VALUES (?, zeroblob(32))", next()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tx.Commit())
 	}
 	ask := func(query string, into ...any) {
 		if err := db.QueryRowContext(t.Context(), query).Scan(into...); err != nil {

@@ -17,16 +17,12 @@ func TestTwoProcessesWithOneWorkerNumberMakeEqualKeys(t *testing.T) {
 		for name, start := range map[string]func(worker int) func() (int64, error){
 			"bwmarrin/snowflake": func(worker int) func() (int64, error) {
 				n, err := bwmarrin.NewNode(int64(worker))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return func() (int64, error) { return n.Generate().Int64(), nil }
 			},
 			"sony/sonyflake": func(worker int) func() (int64, error) {
 				s, err := sonyflake.New(sonyflake.Settings{MachineID: func() (int, error) { return worker, nil }})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return s.NextID
 			},
 		} {
