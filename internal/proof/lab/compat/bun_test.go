@@ -3,9 +3,11 @@ package compat
 import (
 	"database/sql"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
@@ -16,35 +18,40 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-type bunOrder struct {
-	ID      types.Snowflake     `bun:",pk"`
-	Parent  types.NullSnowflake `bun:"type:bigint"`
-	BuyerID types.Snowflake
-	Pointer *types.Snowflake
+type bunOrder[K, N comparable] struct {
+	bun.BaseModel `bun:"table:orders,alias:o"`
+
+	ID       K `bun:",pk"`
+	Parent   N `bun:"type:bigint"`
+	BuyerID  K
+	Pointer  *K
+	Untagged N `bun:",nullzero"`
 }
 
 func bunDB(t *testing.T, dialect schema.Dialect) *bun.DB {
 	t.Helper()
 	pool, err := sql.Open("sqlite3", ":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool.SetMaxOpenConns(1)
 	db := bun.NewDB(pool, dialect)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-func TestBunMakesBigintColumns(t *testing.T) {
-	for _, dialect := range []schema.Dialect{pgdialect.New(), sqlitedialect.New()} {
-		table := bunDB(t, dialect).NewCreateTable().Model((*bunOrder)(nil)).String()
-		want := map[string]string{"id": "BIGINT", "parent": "bigint", "buyer_id": "BIGINT", "pointer": "BIGINT"}
-		if dialect.Name().String() == "sqlite" {
-			want = map[string]string{"id": "INTEGER", "parent": "bigint", "buyer_id": "INTEGER", "pointer": "INTEGER"}
-		}
-		for column, typ := range want {
-			if !strings.Contains(table, `"`+column+`" `+typ) {
-				t.Errorf("%s: %s; want column %s of type %s", dialect.Name(), table, column, typ)
+// No method can tell bun that a struct is a bigint, so the field needs type:bigint.
+func TestBunMakesBigintColumnsOfAllButAStructWithoutATag(t *testing.T) {
+	each(t, untyped.bunColumns, typed.bunColumns)
+}
+
+func (k kind[K, N]) bunColumns(t *testing.T) {
+	for dialect, want := range map[schema.Dialect][]string{
+		pgdialect.New():     {`"id" BIGINT NOT NULL`, `"parent" bigint`, `"buyer_id" BIGINT`, `"pointer" BIGINT`, `"untagged" JSONB`},
+		sqlitedialect.New(): {`"id" INTEGER NOT NULL`, `"parent" bigint`, `"buyer_id" INTEGER`, `"pointer" INTEGER`, `"untagged" VARCHAR`},
+	} {
+		table := bunDB(t, dialect).NewCreateTable().Model((*bunOrder[K, N])(nil)).String()
+		for _, column := range want {
+			if !strings.Contains(table, column) {
+				t.Errorf("%s: %s; want the column %s, or a document that says otherwise", dialect.Name(), table, column)
 			}
 		}
 		if upper := strings.ToUpper(table); strings.Contains(upper, "AUTOINCREMENT") || strings.Contains(upper, "SERIAL") {
@@ -53,53 +60,35 @@ func TestBunMakesBigintColumns(t *testing.T) {
 	}
 }
 
-// This is why the field needs type:bigint. No method can tell bun.
-func TestBunDoesNotMakeABigintOfAStructWithoutATag(t *testing.T) {
-	type order struct {
-		Parent types.NullSnowflake
-	}
-	for dialect, want := range map[schema.Dialect]string{pgdialect.New(): "JSONB", sqlitedialect.New(): "VARCHAR"} {
-		table := bunDB(t, dialect).NewCreateTable().Model((*order)(nil)).String()
-		if !strings.Contains(table, `"parent" `+want) {
-			t.Errorf("%s: %s; want a %s, or a document that says otherwise", dialect.Name(), table, want)
-		}
-	}
-}
+func TestBunStoresAndReadsWhatMayBeNull(t *testing.T) { each(t, untyped.bunRows, typed.bunRows) }
 
-func TestBunStoresAndReadsWhatMayBeNull(t *testing.T) {
+func (k kind[K, N]) bunRows(t *testing.T) {
 	db := bunDB(t, sqlitedialect.New())
 	ctx := t.Context()
-	if _, err := db.NewCreateTable().Model((*bunOrder)(nil)).Exec(ctx); err != nil {
+	if _, err := db.NewCreateTable().Model((*bunOrder[K, N])(nil)).Exec(ctx); err != nil {
 		t.Fatal(err)
 	}
-	pointer := id
+	pointer := k.key(id)
 	for _, c := range []struct {
-		order           bunOrder
+		order           bunOrder[K, N]
 		parent, pointer string // typeof in SQLite
 	}{
-		{bunOrder{ID: 1}, "null", "null"},
-		{bunOrder{ID: 2, Parent: types.NullSnowflake{Valid: true}, BuyerID: id, Pointer: &pointer}, "integer", "integer"},
-		{bunOrder{ID: 1<<63 - 1, Parent: types.NullSnowflake{Snowflake: id, Valid: true}}, "integer", "null"},
+		{bunOrder[K, N]{ID: k.key(1)}, "null", "null"},
+		{bunOrder[K, N]{ID: k.key(2), Parent: k.null(0), BuyerID: k.key(id), Pointer: &pointer}, "integer", "integer"},
+		{bunOrder[K, N]{ID: k.key(largest), Parent: k.null(id)}, "integer", "null"},
 	} {
 		if _, err := db.NewInsert().Model(&c.order).Exec(ctx); err != nil {
 			t.Fatalf("insert %+v = %v; want nil", c.order, err)
 		}
 		var parent, pointer string
-		query := "SELECT typeof(parent), typeof(pointer) FROM bun_orders WHERE id = ?"
-		if err := db.QueryRowContext(ctx, query, c.order.ID).Scan(&parent, &pointer); err != nil {
-			t.Fatal(err)
-		}
+		query := "SELECT typeof(parent), typeof(pointer) FROM orders WHERE id = ?"
+		must(t, db.QueryRowContext(ctx, query, c.order.ID).Scan(&parent, &pointer))
 		if parent != c.parent || pointer != c.pointer {
 			t.Errorf("%+v is stored as %s, %s; want %s, %s", c.order, parent, pointer, c.parent, c.pointer)
 		}
-		got := bunOrder{ID: c.order.ID, Parent: types.NullSnowflake{Snowflake: 7, Valid: true}}
-		if err := db.NewSelect().Model(&got).WherePK().Scan(ctx); err != nil {
-			t.Fatalf("select of %d = %v; want nil", c.order.ID, err)
-		}
-		samePointer := got.Pointer == nil && c.order.Pointer == nil ||
-			got.Pointer != nil && c.order.Pointer != nil && *got.Pointer == *c.order.Pointer
-		if got.ID != c.order.ID || got.Parent != c.order.Parent || got.BuyerID != c.order.BuyerID || !samePointer {
-			t.Errorf("select of %d = %+v; want %+v", c.order.ID, got, c.order)
+		got := bunOrder[K, N]{ID: c.order.ID, Parent: k.null(7)}
+		if err := db.NewSelect().Model(&got).WherePK().Scan(ctx); err != nil || !reflect.DeepEqual(got, c.order) {
+			t.Errorf("select of %v = %+v, %v; want %+v, nil", c.order.ID, got, err, c.order)
 		}
 	}
 }
@@ -135,5 +124,19 @@ func TestBunNullzeroFitsANullSnowflakeAlone(t *testing.T) {
 		if err := db.QueryRowContext(ctx, query).Scan(&got); err != nil || got != want {
 			t.Errorf("%s = %d, %v; want %d, nil", query, got, err, want)
 		}
+	}
+}
+
+func TestSqlxExpandsSlicesOfKeys(t *testing.T) { each(t, untyped.expanded, typed.expanded) }
+
+func (k kind[K, N]) expanded(t *testing.T) {
+	db := sqlx.NewDb(bunDB(t, sqlitedialect.New()).DB, "sqlite3")
+	db.MustExec("CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+	db.MustExec("INSERT INTO orders VALUES (1), (2), (9223372036854775807)")
+	query, args, err := sqlx.In("SELECT count(*) FROM orders WHERE id IN (?)", []K{k.key(1), k.key(largest)})
+	must(t, err)
+	var n int
+	if err := db.Get(&n, query, args...); n != 2 || err != nil {
+		t.Errorf("Get(IN %T) = %d, %v; want 2, nil", args[0], n, err)
 	}
 }

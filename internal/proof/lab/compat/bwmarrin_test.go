@@ -59,9 +59,7 @@ func TestTextsOfBwmarrinAreReadAsTheKeysTheyWereMadeOf(t *testing.T) {
 		ids = append(ids, types.Snowflake(r.Uint64()>>(1+r.IntN(63))))
 	}
 	node, err := library.NewNode(5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 100 {
 		ids = append(ids, types.Snowflake(node.Generate()))
 	}

@@ -17,20 +17,21 @@ var (
 )
 
 // configured reads the settings id and parent of a file in the format.
-func configured(t *testing.T, format, text string, options ...viper.DecoderConfigOption) (order, error) {
+func configured(t *testing.T, format, text string, options ...viper.DecoderConfigOption) (order[types.Snowflake, types.NullSnowflake], error) {
 	t.Helper()
 	v := viper.New()
 	v.SetConfigType(format)
 	if err := v.ReadConfig(strings.NewReader(text)); err != nil {
 		t.Fatalf("ReadConfig(%s) = %v; want nil", text, err)
 	}
-	var o order
+	var o order[types.Snowflake, types.NullSnowflake]
 	err := v.Unmarshal(&o, options...)
 	return o, err
 }
 
-func TestViperReadsIDsExactly(t *testing.T) {
-	want := order{ID: id, Parent: types.NullSnowflake{Snowflake: 5, Valid: true}}
+// viper reads JSON numbers as float64, and would store 175928847299117056.
+func TestViperReadsKeysExactlyOrNotAtAll(t *testing.T) {
+	want := order[types.Snowflake, types.NullSnowflake]{id, untyped.null(5)}
 	for _, c := range []struct{ format, text string }{
 		{"json", `{"id": "175928847299117063", "parent": 5}`},
 		{"yaml", "id: 175928847299117063\nparent: 5"},
@@ -45,26 +46,13 @@ func TestViperReadsIDsExactly(t *testing.T) {
 			}
 		}
 	}
-}
-
-// viper reads JSON numbers as float64, and would store 175928847299117056.
-func TestViperRefusesARoundedJSONNumber(t *testing.T) {
 	for _, text := range []string{
 		`{"id": 175928847299117063}`, `{"parent": 175928847299117063}`, `{"id": 9007199254740992}`,
 		`{"id": 9223372036854775808}`, `{"id": 1.5}`, `{"id": -1}`, `{"id": "007"}`, `{"id": "0x10"}`, `{"id": true}`, `{"id": ""}`,
 	} {
 		got, err := configured(t, "json", text)
-		var ve *types.ValueError
-		if got != (order{}) || !errors.As(err, &ve) {
+		if got.ID != 0 || got.Parent.Valid || !errors.As(err, new(*types.ValueError)) {
 			t.Errorf("Unmarshal(%s) = %+v, %v; want nothing and a *ValueError", text, got, err)
-		}
-	}
-}
-
-func TestViperLeavesNullAndEmptyParentAbsent(t *testing.T) {
-	for _, text := range []string{`{"id": "5", "parent": null}`, `{"id": "5", "parent": ""}`, `{"id": "5"}`} {
-		if got, err := configured(t, "json", text); got != (order{ID: 5}) || err != nil {
-			t.Errorf("Unmarshal(%s) = %+v, %v; want an absent parent, nil", text, got, err)
 		}
 	}
 }
@@ -75,5 +63,37 @@ func TestMapstructureWithoutTheMethodRounds(t *testing.T) {
 	got, err := configured(t, "json", `{"id": 175928847299117063}`, func(c *mapstructure.DecoderConfig) { c.DisableUnmarshaler = true })
 	if got.ID != 175928847299117056 || err != nil {
 		t.Errorf("Unmarshal without the method = %+v, %v; want 175928847299117056, nil", got, err)
+	}
+}
+
+// Among the inputs are keys of a program, in the types that it may have: mapstructure reads a struct by its
+// fields, if it does not ask the method.
+func TestMapstructureDecodesKeysOfEveryType(t *testing.T) { each(t, untyped.decodes, typed.decodes) }
+
+func (k kind[K, N]) decodes(t *testing.T) {
+	present := k.null(id)
+	for _, parent := range []any{id.String(), id.Int64(), present, &present, untyped.null(id), k.key(id)} {
+		want := order[K, N]{k.key(5), present}
+		for _, first := range []any{"5", 5, 5.0, k.key(5)} {
+			var got order[K, N]
+			if err := mapstructure.Decode(map[string]any{"id": first, "parent": parent}, &got); got != want || err != nil {
+				t.Errorf("Decode(%T %v and %T %v) = %+v, %v; want %+v, nil", first, first, parent, parent, got, err, want)
+			}
+		}
+	}
+	for _, input := range []map[string]any{{"id": 5, "parent": nil}, {"id": 5, "parent": ""}, {"id": 5}} {
+		var got order[K, N]
+		if err := mapstructure.Decode(input, &got); got != (order[K, N]{ID: k.key(5)}) || err != nil {
+			t.Errorf("Decode(%v) = %+v, %v; want no parent, nil", input, got, err)
+		}
+	}
+	for _, value := range []any{1e17, "007", -1, 1.5, true, types.NullID[order[K, N]]{ID: 5, Valid: true}} {
+		for _, field := range []string{"id", "parent"} {
+			before := order[K, N]{k.key(7), present}
+			got := before
+			if err := mapstructure.Decode(map[string]any{field: value}, &got); err == nil || got != before {
+				t.Errorf("Decode(%s: %T %v) = %+v, %v; want an error and no change", field, value, value, got, err)
+			}
+		}
 	}
 }

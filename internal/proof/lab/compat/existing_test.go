@@ -11,9 +11,7 @@ import (
 // The layouts of docs/existing.md are those of this package, which read keys of the libraries.
 func TestThePageAboutApplicationsThatExistHasTheLayouts(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("../../../../docs", "existing.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, y, s := bwmarrinLayout, yitterLayout, shardingLayout
 	for _, want := range []string{
 		fmt.Sprint(b.Epoch.UnixMilli(), " ms"),

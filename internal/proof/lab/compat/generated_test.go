@@ -34,13 +34,9 @@ const sqlc = "github.com/sqlc-dev/sqlc/cmd/sqlc@v1.30.0"
 func userModule(t *testing.T, testdata, path string) {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join("testdata", testdata))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(folder, os.DirFS(filepath.Join("testdata", testdata))))
 	tree, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	work := regexp.MustCompile(`(?m)^\t\.(.*)$`).ReplaceAll(readFile(t, filepath.Join(tree, "go.work")), []byte("\t"+tree+"$1"))
 	writeFile(t, filepath.Join(folder, "go.work"), append(work, "\nuse .\n"...))
 	writeFile(t, filepath.Join(folder, "go.work.sum"), readFile(t, filepath.Join(tree, "go.work.sum")))
@@ -53,9 +49,7 @@ func userModule(t *testing.T, testdata, path string) {
 func block(t *testing.T, begins string) []byte {
 	t.Helper()
 	blocks, err := markdown.Blocks(string(readFile(t, filepath.Join("..", "..", "..", "..", "docs", "types.md"))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, b := range blocks {
 		if text := []byte(b.Text); bytes.HasPrefix(text, []byte(begins)) {
 			return text
@@ -68,17 +62,13 @@ func block(t *testing.T, begins string) []byte {
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
 func writeFile(t *testing.T, name string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, text, 0o600))
 }
 
 // prints runs the module's program and compares what it prints with its file output.txt.
@@ -115,9 +105,7 @@ func TestEntStoresKeysByTheMixinOfThePage(t *testing.T) {
 	userModule(t, "ent", "example.com/shop")
 	header := readFile(t, "key.txt") // package and imports
 	writeFile(t, filepath.Join("ent", "schema", "key.go"), append(header, mixin...))
-	if err := entc.Generate("./ent/schema", &gen.Config{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, entc.Generate("./ent/schema", &gen.Config{}))
 	prints(t)
 }
 
@@ -126,7 +114,7 @@ func TestEntTakesNoTypedKeys(t *testing.T) {
 	for _, c := range []struct {
 		key driver.Valuer
 		ok  bool
-	}{{types.Snowflake(0), true}, {types.ID[typedOrder](0), false}} {
+	}{{types.Snowflake(0), true}, {types.ID[buyer](0), false}} {
 		name := field.Other("id", c.key).Descriptor().Info.Ident
 		if valid := !strings.Contains(name, "/"); valid != c.ok {
 			t.Errorf("ent writes the type %s; want valid Go: %v", name, c.ok)
@@ -156,12 +144,8 @@ func TestGqlgenGeneratesAServerThatKeepsKeys(t *testing.T) {
 		t.Errorf("gqlgen.yml ends otherwise than the page:\n%s\nwant\n%s", config, models)
 	}
 	c, err := config.LoadConfig("gqlgen.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := api.Generate(c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, api.Generate(c))
 	tests(t)
 }
 
@@ -173,9 +157,7 @@ func TestClientsAndServersOfAnOpenAPIDocumentKeepKeys(t *testing.T) {
 	if document := readFile(t, "openapi.yaml"); !bytes.Contains(document, schemas) {
 		t.Errorf("openapi.yaml lacks the schemas of the page:\n%s", schemas)
 	}
-	if err := os.Mkdir("generated", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir("generated", 0o700))
 	generate := goCommand(t, "tool", "oapi-codegen", "-config", "oapi-codegen.yaml", "-o", "generated/generated.go", "openapi.yaml")
 	if out, err := generate.Output(); err != nil {
 		t.Fatalf("oapi-codegen: %v\n%s", err, out)

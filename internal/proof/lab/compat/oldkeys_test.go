@@ -44,14 +44,10 @@ func sonyLayout(start time.Time) core.Layout {
 func newKey(t *testing.T, layout core.Layout, datacenter, worker int64) types.Snowflake {
 	t.Helper()
 	gen, err := core.New(core.Config{Layout: layout, Datacenter: datacenter, Worker: core.StaticWorker(worker)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer gen.Close(context.Background())
 	id, err := gen.Next(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return id
 }
 
@@ -68,9 +64,7 @@ func recent(t *testing.T, parts core.Parts, worker int64, tick time.Duration) {
 
 func TestTheLayoutOfBwmarrinContinuesItsKeys(t *testing.T) {
 	node, err := bwmarrin.NewNode(378)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	old := node.Generate()
 	parts := bwmarrinLayout.Parts(types.Snowflake(old))
 	recent(t, parts, 378, time.Millisecond)
@@ -102,14 +96,10 @@ func TestTheLayoutOfYitterContinuesItsKeys(t *testing.T) {
 		t.Errorf("new key = %d, of %v by the old library; want one above %d and its own time", id, at, old)
 	}
 	gen, err := core.New(core.Config{Layout: yitterLayout, Worker: core.StaticWorker(43)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer gen.Close(context.Background())
 	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := db.Use(gormplugin.New(gen, gormplugin.WithIntegerKeys())); err != nil {
 		t.Errorf("Use with integer keys = %v; want none, because the keys have 53 bits", err)
 	}
@@ -119,21 +109,15 @@ func TestTheLayoutOfYitterContinuesItsKeys(t *testing.T) {
 func TestNewKeysAreAboveThoseOfSonyflake(t *testing.T) {
 	machine1, machine2 := func() (uint16, error) { return 0xABCD, nil }, func() (int, error) { return 0xABCD, nil }
 	one, err := sony1.New(sony1.Settings{MachineID: machine1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	two, err := sony2.New(sony2.Settings{MachineID: machine2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for start, next := range map[time.Time]func() (uint64, error){
 		time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC): one.NextID,
 		time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC): func() (uint64, error) { id, err := two.NextID(); return uint64(id), err },
 	} {
 		id, err := next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		old, reads := types.Snowflake(id), sonyLayout(start)
 		parts := reads.Parts(old)
 		parts.Worker, parts.Sequence = parts.Sequence, parts.Worker
@@ -149,9 +133,7 @@ func TestNewKeysAreAboveThoseOfSonyflake(t *testing.T) {
 		}
 		key := newKey(t, layout, 0, 7)
 		last, err := next() // of an old process beside the new one
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		later := time.Now().AddDate(10, 0, 0)
 		if key <= types.Snowflake(last) || layout.Min(later) <= reads.Max(later) {
 			t.Errorf("new key = %d, beside %d of the library that began in %d; want it above, now and in ten years", key, last, start.Year())
@@ -175,33 +157,23 @@ func (shardOrder) TableName() string { return "orders" }
 func sharded(t *testing.T, config sharding.Config) *gorm.DB {
 	t.Helper()
 	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{SkipDefaultTransaction: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = pool.Close() })
 	for i := range 4 {
-		if err := db.Exec("CREATE TABLE orders_" + strconv.Itoa(i) + " (id INTEGER PRIMARY KEY, user_id INTEGER, number TEXT)").Error; err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Exec("CREATE TABLE orders_"+strconv.Itoa(i)+" (id INTEGER PRIMARY KEY, user_id INTEGER, number TEXT)").Error)
 	}
 	config.ShardingKey, config.NumberOfShards = "user_id", 4
-	if err := db.Use(sharding.Register(config, "orders")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Use(sharding.Register(config, "orders")))
 	return db
 }
 
 // shardKeys returns the keys of a shard.
 func shardKeys(t *testing.T, db *gorm.DB, shard int) (ids []types.Snowflake) {
 	t.Helper()
-	if err := db.Raw("SELECT id FROM orders_" + strconv.Itoa(shard)).Scan(&ids).Error; err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Raw("SELECT id FROM orders_"+strconv.Itoa(shard)).Scan(&ids).Error)
 	return ids
 }
 
@@ -216,9 +188,7 @@ func TestTheLayoutOfGormShardingKeepsTheShardInTheKey(t *testing.T) {
 	old := sharded(t, sharding.Config{PrimaryKeyGenerator: sharding.PKSnowflake})
 	create := func(db *gorm.DB, number string) {
 		t.Helper()
-		if err := db.Omit("ID").Create(&shardOrder{UserID: 6, Number: number}).Error; err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.Omit("ID").Create(&shardOrder{UserID: 6, Number: number}).Error)
 	}
 	create(old, "A")
 	ids := shardKeys(t, old, 2)
@@ -259,9 +229,7 @@ func shardGenerators(t *testing.T, shards, worker int64) func(int64) int64 {
 	gens := make([]*core.Generator, shards)
 	for shard := range gens {
 		gen, err := core.New(core.Config{Layout: shardingLayout, Datacenter: int64(shard), Worker: core.StaticWorker(worker)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = gen.Close(context.Background()) })
 		gens[shard] = gen
 	}

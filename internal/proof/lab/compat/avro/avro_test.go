@@ -19,13 +19,9 @@ import (
 func codec(t *testing.T) *goavro.Codec {
 	t.Helper()
 	schema, err := os.ReadFile(filepath.Join("testdata", "order.avsc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := goavro.NewCodec(string(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -34,9 +30,7 @@ func encoded(t *testing.T, encode func(buf []byte, datum any) ([]byte, error)) (
 	t.Helper()
 	for _, key := range large.Keys {
 		order, err := encode(nil, map[string]any{"id": key.Int64()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		orders = append(orders, order)
 	}
 	return orders
@@ -47,9 +41,7 @@ func same(t *testing.T, decode func([]byte) (any, []byte, error), order []byte, 
 	t.Helper()
 	var got types.Snowflake
 	datum, _, err := decode(order)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := got.Scan(datum.(map[string]any)["id"]); err != nil || got != key {
 		t.Errorf("Scan of the order %q = %d, %v; want %d", order, got, err, key)
 	}
@@ -98,5 +90,13 @@ func TestAvscKeepsAKeyThatIsABigInt(t *testing.T) {
 			t.Fatalf("avsc prints %s for the key %d: %v", got, large.Keys[i], err)
 		}
 		same(t, c.NativeFromBinary, order, large.Keys[i])
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -81,9 +81,7 @@ func TestMain(m *testing.M) {
 func serve(t *testing.T) *program {
 	t.Helper()
 	binary, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &program{t: t, binary: binary, db: filepath.Join(t.TempDir(), "web.db"), url: "http://127.0.0.1:0"}
 	p.start()
 	t.Cleanup(func() {
@@ -100,12 +98,8 @@ func (p *program) start() {
 	p.process = exec.Command(p.binary, "-addr", strings.TrimPrefix(p.url, "http://"), "-db", p.db)
 	p.process.Stderr = &p.log
 	out, err := p.process.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.process.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
+	must(p.t, p.process.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		p.t.Fatalf("the program wrote %q, %v, and %s; want its address", line, err, &p.log)
@@ -143,17 +137,13 @@ func open(t *testing.T, p *program) *tab {
 	if errors.Is(err, exec.ErrNotFound) {
 		servertest.Missing(t, fmt.Sprintf("chromium: %v; install Debian's package chromium", err))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(browser, 10*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx, url: p.url}
-	if err := chromedp.Listen(ctx, b.listen); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chromedp.Listen(ctx, b.listen))
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
 			t.Errorf("closing the tab: %v", err)
@@ -271,5 +261,13 @@ func (b *tab) press(keys ...string) {
 	b.t.Helper()
 	for _, key := range keys {
 		b.do(chromedp.KeyEvent(key))
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

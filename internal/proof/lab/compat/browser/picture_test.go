@@ -32,9 +32,7 @@ func TestThePictureOfThePageIsSmall(t *testing.T) {
 		take(t, file)
 	}
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := png.Decode(bytes.NewReader(data)); err != nil || len(data) > 150<<10 {
 		t.Errorf("%s has %d bytes, %v; want a PNG of at most 150 KB", file, len(data), err)
 	}
@@ -43,17 +41,13 @@ func TestThePictureOfThePageIsSmall(t *testing.T) {
 func take(t *testing.T, file string) {
 	p := serve(t)
 	db, err := sql.Open("sqlite3", p.db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	// Orders of several days, the last one with lines whose keys follow each other.
 	at := time.Date(2026, 11, 2, 9, 14, 3, 0, time.UTC)
 	key := func(sequence int64) types.Snowflake {
 		id, err := core.Default().Compose(core.Parts{Time: at, Worker: 7, Sequence: sequence})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return id
 	}
 	for i, customer := range []string{"Blauer See", "Bólido Comidas", "Eastern Connection", "Galería del gastrónomo", "Folk och fä"} {
@@ -79,12 +73,8 @@ func take(t *testing.T, file string) {
 	draw.Draw(whole, phone.Bounds().Add(image.Pt(size.X-phone.Bounds().Dx(), 0)), phone, image.Point{}, draw.Src)
 	var out bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := encoder.Encode(&out, fewColors(whole)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, encoder.Encode(&out, fewColors(whole)))
+	must(t, os.WriteFile(file, out.Bytes(), 0o600))
 }
 
 // picture opens a path with keys as numbers, and takes a picture of the window.
@@ -98,13 +88,9 @@ func (b *tab) picture(width, height int64, path, heading string) image.Image {
 	b.until("document.querySelector('section:not([hidden]) mark')")
 	b.do(chromedp.Blur(chromedp.CSS("#numbers")))
 	data, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	picture, err := png.Decode(bytes.NewReader(data))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return picture
 }
 

@@ -31,9 +31,7 @@ func passOn(t *testing.T, options ...runtime.ServeMuxOption) (texts []string, ba
 	in, out := runtime.MarshalerForRequest(runtime.NewServeMux(options...), httptest.NewRequest(http.MethodPost, "/orders", nil))
 	for _, key := range large.Keys {
 		text, err := out.Marshal(order(key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		texts = append(texts, string(text))
 	}
 	texts = node.Lines(t, filepath.Join("..", "javascript", "testdata"), "json.mjs", texts)

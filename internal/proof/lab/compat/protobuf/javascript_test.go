@@ -26,14 +26,10 @@ type reading struct {
 func readings(t *testing.T, keys []types.Snowflake) map[string][]reading {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join("testdata", "keys.proto"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	marshal := func(m proto.Message) []byte {
 		wire, err := proto.MarshalOptions{Deterministic: true}.Marshal(m) // in the order of the fields, as generated code does
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return wire
 	}
 	file := protodesc.ToFileDescriptorProto(empty(t).Descriptor().ParentFile())
@@ -49,9 +45,7 @@ func readings(t *testing.T, keys []types.Snowflake) map[string][]reading {
 		work.Messages = append(work.Messages, marshal(message(t, key, "int64", "js_string")))
 	}
 	text, err := json.Marshal(work)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var results map[string][]reading
 	out := node.Run(t, node.Project(t, "testdata"), "keys.mjs", string(text))
 	if err := json.Unmarshal([]byte(out), &results); err != nil {

@@ -32,9 +32,7 @@ var file = sync.OnceValues(func() (protoreflect.FileDescriptor, error) {
 func empty(t *testing.T) *dynamicpb.Message {
 	t.Helper()
 	file, err := file()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dynamicpb.NewMessage(file.Messages().ByName("Keys"))
 }
 
@@ -92,13 +90,9 @@ func every(t *testing.T, how string, m *dynamicpb.Message, key types.Snowflake) 
 func TestProtobufKeepsAKeyInEveryType(t *testing.T) {
 	for _, key := range large.Keys {
 		wire, err := proto.Marshal(message(t, key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		back := empty(t)
-		if err := proto.Unmarshal(wire, back); err != nil {
-			t.Fatal(err)
-		}
+		must(t, proto.Unmarshal(wire, back))
 		every(t, "the wire", back, key)
 	}
 }
@@ -132,5 +126,13 @@ func TestScanRefusesANumberThatIsNoKey(t *testing.T) {
 		if err := key.Scan(number); key != 42 || !errors.Is(err, types.ErrRange) {
 			t.Errorf("Scan(%T %v) = %d, %v; want 42 and an error that matches ErrRange", number, number, key, err)
 		}
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
