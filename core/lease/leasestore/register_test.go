@@ -151,3 +151,57 @@ func TestAThousandClaimsDoNotAllReadBeforeTheFirstWrites(t *testing.T) {
 		}
 	})
 }
+
+// An overtakenRegister lets another process write before each of its swaps.
+type overtakenRegister struct {
+	*leasetest.Memory
+	change func(row *leasestore.Row)
+}
+
+func (r overtakenRegister) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
+	row := from.Row
+	r.change(&row)
+	r.Set(s, row)
+	return r.Memory.Swap(ctx, s, from, to)
+}
+
+func newOvertaken(change func(row *leasestore.Row)) overtakenRegister {
+	return overtakenRegister{leasetest.NewMemory(storeT.Time), change}
+}
+
+func TestOvertakenHolderIsToldWhatIsThere(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(row *leasestore.Row)
+		want   leasestore.Reason
+	}{
+		{"another has claimed the row", func(row *leasestore.Row) { row.Epoch, row.Owner, row.Nonce = 8, "thief", "t" }, leasestore.TakenOver},
+		{"a copy has renewed it", func(row *leasestore.Row) { row.Nonce = "copy" }, leasestore.Copied},
+		{"an earlier renewal of its own has come late", func(row *leasestore.Row) { row.Nonce = "n0" }, ""},
+	} {
+		row, renewal := plainRenewal()
+		renewal.Known = []string{"n0", "n1"}
+		release := leasestore.Release{Space: renewal.Space, Worker: 3, Epoch: 7, Owner: "holder", Known: renewal.Known, Nonce: "n2", End: storeT}
+		for call, do := range map[string]func(s *leasestore.RegisterStore) error{
+			"Renew":   func(s *leasestore.RegisterStore) error { _, err := s.Renew(t.Context(), renewal); return err },
+			"Release": func(s *leasestore.RegisterStore) error { return s.Release(t.Context(), release) },
+		} {
+			r := newOvertaken(test.change)
+			r.Set(renewal.Space, row)
+			err := do(leasestore.FromRegister(r))
+			var lost *leasestore.LostError
+			if errors.As(err, &lost) && lost.Reason != test.want || lost == nil && (err != nil || test.want != "") {
+				t.Errorf("%s when %s = error %v; want reason %q", call, test.name, err, test.want)
+			}
+		}
+	}
+}
+
+// Each row that the claim would take is taken by another process first.
+func TestOvertakenClaimEnds(t *testing.T) {
+	r := newOvertaken(func(row *leasestore.Row) { row.Owner, row.Until = "thief", storeT+hourMS })
+	_, err := leasestore.FromRegister(r).Claim(t.Context(), plainClaim())
+	if full := (*leasestore.NoFreeWorkerError)(nil); !errors.As(err, &full) || full.Rows != 8 {
+		t.Errorf("Claim() = error %v; want a *lease.NoFreeWorkerError about 8 rows", err)
+	}
+}
