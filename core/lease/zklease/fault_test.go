@@ -311,6 +311,10 @@ func TestForeignPayloadIsNamed(t *testing.T) {
 		p.set(path, foreign)
 		_, err = s.Claim(t.Context(), claimOf(four, "late"))
 		isDamaged("Claim", err, path)
+		_, _, err = s.Rows(t.Context(), four)
+		isDamaged("Rows", err, path)
+		_, err = s.Spaces(t.Context())
+		isDamaged("Spaces", err, path)
 	}
 }
 

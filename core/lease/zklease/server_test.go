@@ -284,4 +284,9 @@ func TestForbiddenByTheServerIsUnsure(t *testing.T) {
 			t.Errorf("%s by a stranger = error %v; want zk.ErrNoAuth", name, err)
 		}
 	}
+	nobody := p.below("/nobody")
+	nobody.config.ACL = []zk.ACL{{Perms: zk.PermAll, Scheme: "none", ID: "nobody"}}
+	if _, err := nobody.store().Claim(t.Context(), c); !errors.Is(err, zk.ErrInvalidACL) || !errors.Is(err, leasestore.ErrPermanent) {
+		t.Errorf("Claim with an ACL for a scheme that there is not = error %v; want zk.ErrInvalidACL", err)
+	}
 }
