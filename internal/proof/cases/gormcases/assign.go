@@ -73,9 +73,7 @@ var assignCases = []testCase{
 				}
 				continue
 			}
-			if err != nil {
-				e.Fatalf("Create of %s = %v; want no error", what, err)
-			}
+			e.ok(fmt.Sprintf("Create of %s", what), err)
 			missing := 0
 			for i, row := range before {
 				if row.ID == 0 {

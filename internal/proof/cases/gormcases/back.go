@@ -87,13 +87,9 @@ var backCases = []testCase{
 				e.Errorf("items of the order %s = %q; want its own", row.Number, skus)
 			}
 		}
-		if !slices.Equal(got, keys) {
-			e.Errorf("keys of the UUIDs, in their order = %d; want %d", got, keys)
-		}
+		equal(e, "keys of the UUIDs, in their order", got, keys)
 		if !e.mariadb() {
-			if got := e.constraints(); !slices.Equal(got, constraints) {
-				e.Errorf("foreign keys after the guide = %q; want %q", got, constraints)
-			}
+			equal(e, "foreign keys after the guide", e.constraints(), constraints)
 			e.ddl("DELETE FROM PRE_orders WHERE number = '3'")
 			e.count("order_items", 4)
 		}

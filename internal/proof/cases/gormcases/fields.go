@@ -108,9 +108,7 @@ func keyCases() (list []testCase) {
 				e.migrate(row)
 			}
 			stmt := &gorm.Statement{DB: e.db}
-			if err := stmt.Parse(row); err != nil {
-				e.Fatalf("Parse(%T) = %v; want no error", row, err)
-			}
+			e.ok(fmt.Sprintf("Parse(%T)", row), stmt.Parse(row))
 			k := keyWriter{env: e, schema: stmt.Schema, key: stmt.Schema.PrioritizedPrimaryField}
 			for _, way := range k.ways() {
 				k.writes(way)
@@ -159,9 +157,7 @@ func (k *keyWriter) ways() []wayToWrite {
 		}},
 		{"Create after Assign", false, 4, func(list reflect.Value) error {
 			rows := list.Addr().Interface()
-			if err := k.db.Plugins["snowkey"].(*gormplugin.Plugin).Assign(k.Context(), k.db, rows); err != nil {
-				return err
-			}
+			k.assign(rows)
 			given := k.src.given
 			err := k.db.Create(rows).Error
 			equal(k.env, "keys asked for after Assign", k.src.given, given)
@@ -213,9 +209,7 @@ func (k *keyWriter) writes(way wayToWrite) {
 		}
 	}
 	before := k.src.given
-	if err := way.write(list); err != nil {
-		k.Fatalf("%s of %v = %v; want no error", way.name, k.schema.ModelType, err)
-	}
+	k.ok(fmt.Sprintf("%s of %v", way.name, k.schema.ModelType), way.write(list))
 	seen := map[string]bool{}
 	for i, name := range names {
 		var stored []string
@@ -244,9 +238,7 @@ func (k *keyWriter) set(row reflect.Value, key int64) {
 	if isMap {
 		row = reflect.New(k.schema.ModelType).Elem()
 	}
-	if err := k.key.Set(k.Context(), row, key); err != nil {
-		k.Fatalf("Set(%d) = %v; want no error", key, err)
-	}
+	k.ok(fmt.Sprintf("Set(%d)", key), k.key.Set(k.Context(), row, key))
 	if isMap {
 		m[k.key.DBName], _ = k.key.ValueOf(k.Context(), row)
 	}

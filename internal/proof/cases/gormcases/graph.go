@@ -1,10 +1,10 @@
 package gormcases
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -161,7 +161,7 @@ var graphCases = []testCase{
 			e.stored("collars", "keeper_id", keepers[1].ID, collar.ID)
 		}
 	}},
-	{"GraphsAreStoredAsTheyAreInMemory", func(e *env) {
+	{"GraphsAreStoredAsTheyAreInMemoryAlsoAfterAssign", func(e *env) {
 		type Friend struct {
 			ID      types.Snowflake
 			Name    string    `gorm:"size:40"`
@@ -183,20 +183,83 @@ var graphCases = []testCase{
 			NilID types.NullSnowflake
 			Nil   *Hub
 		}
-		e.migrate(append(slices.Clone(orderModels), &Friend{}, &Hub{}, &Spoke{})...)
+		for _, test := range []struct {
+			integers bool
+			models   []any
+			graph    func(name string) any
+			keys     int
+		}{
+			{false, []any{&Friend{}}, func(name string) any {
+				return &Friend{Name: name, Buddies: []*Friend{{Name: "b"}, {Name: "c"}}}
+			}, 3},
+			{false, []any{&Hub{}, &Spoke{}}, func(string) any { return &Spoke{A: &Hub{}, B: &Hub{}, C: &Hub{}, D: &Hub{}, E: &Hub{}} }, 6},
+			{false, clientModels, func(name string) any {
+				return &Client{
+					Name: name, Logins: []Login{{}, {}}, Groups: []*ClientGroup{{Name: "G"}},
+					Accounts: []Account{{Name: "1", Children: []Account{{Name: "1.1", Client: &Client{Name: name + " B"}}}}, {Name: "2"}},
+				}
+			}, 8},
+			{true, memberModels, func(name string) any {
+				return &Member{
+					Name: name, Profile: &Profile{Bio: "x"}, Notices: []Notice{{}, {}}, Crews: []*Crew{{Name: name}},
+					Posts: []Post{{Title: "1", Replies: []Post{{Title: "1.1", Member: &Member{Name: name + " B"}}}}, {Title: "2"}},
+				}
+			}, 8},
+		} {
+			if test.integers {
+				e.integers()
+			}
+			e.migrate(test.models...)
+			created, assigned := test.graph("created"), test.graph("assigned")
+			e.must(e.db.Create(created))
+			equal(e, fmt.Sprintf("keys asked for by Create(%T)", created), e.src.given, test.keys)
+			e.log.reset()
+			e.assign(assigned)
+			equal(e, "statements of Assign", len(e.log.statements("")), 0)
+			e.must(e.db.Create(assigned))
+			equal(e, "keys asked for by both", e.src.given, 2*test.keys)
+			e.matches(created, assigned)
+			*e.src = counter{first: e.src.last}
+		}
+	}},
+	{"RowsOfManyParentsAreAppendedOneEach", func(e *env) {
+		e.migrate(orderModels...)
 		owners, orphans := []Order{{Number: "A"}, {Number: "B"}}, []*Item{{SKU: "1"}, {SKU: "2"}}
 		e.must(e.db.Create(&owners))
-		if err := e.db.Model(&owners).Association("Items").Append(orphans[0], orphans[1]); err != nil { // one each
-			e.Fatalf("Append = %v; want no error", err)
-		}
+		e.ok("Append", e.db.Model(&owners).Association("Items").Append(orphans[0], orphans[1]))
 		e.matches(&owners)
-		for _, roots := range []any{
-			&Friend{Name: "a", Buddies: []*Friend{{Name: "b"}, {Name: "c"}}},
-			&Spoke{A: &Hub{}, B: &Hub{}, C: &Hub{}, D: &Hub{}, E: &Hub{}},
-		} {
-			e.must(e.db.Create(roots))
-			e.matches(roots)
-		}
+	}},
+	{"GraphsOfTypedKeysAndOfIntegersAreReadBack", func(e *env) {
+		e.migrate(clientModels...)
+		c := Client{Name: "A", Accounts: []Account{{Name: "1", Children: []Account{{Name: "1.1", Client: &Client{Name: "B"}}}}}, Groups: []*ClientGroup{{Name: "G"}}}
+		e.must(e.db.Create(&c))
+		first := &c.Accounts[0]
+		equal(e, "ParentID of a root", first.ParentID, types.NullID[Account]{})
+		var back Client
+		e.must(e.db.Preload("Accounts.Children.Client").Preload("Groups").First(&back, c.ID))
+		equal(e, "preloaded", fmt.Sprint(back.Accounts[0].Children[0].Client.ID, back.Groups[0].ID), fmt.Sprint(first.Children[0].ClientID, c.Groups[0].ID))
+		var joined Account
+		e.must(e.db.Joins("Client").Joins("Parent").Where(&Account{Name: "1.1"}).First(&joined))
+		equal(e, "joined", fmt.Sprint(joined.Client.Name, joined.Parent.ID), fmt.Sprint("B", first.ID))
+		e.ok("Append", e.db.Model(&first.Children[0]).Association("Parent").Append(&Account{ClientID: c.ID, Name: "P"}))
+		e.stored("accounts", "name", "P", first.Children[0].ParentID.ID.Snowflake())
+
+		e.integers()
+		e.migrate(memberModels...)
+		m := Member{Name: "A", Posts: []Post{{Title: "1", Replies: []Post{{Title: "1.1", Member: &Member{Name: "B"}}}}}}
+		e.must(e.db.Create(&m))
+		equal(e, "the key that the hook saw", m.Seen, m.ID)
+		var member Member
+		e.must(e.db.Preload("Posts.Replies.Member").First(&member, m.ID))
+		equal(e, "preloaded", member.Posts[0].Replies[0].Member.Name, "B")
+		e.ok("Append", e.db.Model(&m).Association("Posts").Append(&Post{Title: "2"}))
+		e.matches(&m)
+		text, err := json.Marshal(m.Posts[1])
+		e.ok("Marshal", err)
+		equal(e, "keys as numbers", strings.Contains(string(text), fmt.Sprintf(`"ID":%d,"MemberID":%d,`, m.Posts[1].ID, m.ID)), true)
+		plain := Member{}
+		e.ok("Assign", gormplugin.New(e.src).Assign(e.Context(), e.db, &plain))
+		equal(e, "key that a plugin without the option assigns", plain.ID, 0)
 	}},
 	{"KeyThatIsAForeignKeyIsNotInvented", func(e *env) {
 		type Left struct{ ID types.Snowflake }
@@ -354,9 +417,7 @@ var graphCases = []testCase{
 		e.migrate(&Lock{}, &Door{})
 		door := func() *Door { return &Door{Plain: &Lock{ID: "a"}, Same: &Lock{ID: "b"}} }
 		assigned, created := door(), door()
-		if err := gormplugin.New(e.src).Assign(e.Context(), e.db, assigned); err != nil {
-			e.Fatalf("Assign = %v; want no error", err)
-		}
+		e.ok("Assign", gormplugin.New(e.src).Assign(e.Context(), e.db, assigned))
 		e.must(e.db.Create(created))
 		equal(e, "PlainID", assigned.PlainID, created.PlainID)
 		equal(e, "SameID", assigned.SameID, created.SameID)
@@ -393,27 +454,22 @@ var graphCases = []testCase{
 			{"Create of rows with keys", func() error { return e.db.Create(&[]Label{{ID: 1, Text: "k1"}, {ID: 2, Text: "k2"}}).Error }, 0},
 		} {
 			before := e.src.fills
-			if err := test.run(); err != nil {
-				e.Fatalf("%s = %v; want no error", test.statement, err)
-			}
+			e.ok(fmt.Sprintf("%s", test.statement), test.run())
 			equal(e, "calls of Fill by "+test.statement, e.src.fills-before, test.fills)
 		}
 	}},
 }
 
-// assign assigns keys to a graph with the source of the case. It fails the test if the source was
+// assign assigns keys to a graph with the plugin of the case. It fails the test if the source was
 // asked more than once, or a foreign key in memory is not the key that it refers to.
 func (e *env) assign(value any) {
 	e.Helper()
 	before := e.src.fills
-	if err := gormplugin.New(e.src).Assign(e.Context(), e.db, value); err != nil {
-		e.Fatalf("Assign(%T) = %v; want no error", value, err)
-	}
+	e.ok(fmt.Sprintf("Assign(%T)", value), e.db.Plugins["snowkey"].(*gormplugin.Plugin).Assign(e.Context(), e.db, value))
 	if calls := e.src.fills - before; calls > 1 {
 		e.Errorf("calls of Fill by Assign(%T) = %d; want at most 1", value, calls)
 	}
-	g := (&world{e: e, db: e.db}).graph(everywhere, rootsOf(value)...)
-	for _, l := range g.links {
+	for _, l := range (&world{env: e, db: e.db}).graph(everywhere, value).links {
 		if _, _, err := l.wanted(); err != nil && l.rel.JoinTable == nil {
 			e.Errorf("Assign(%T): %v", value, err)
 		}

@@ -36,9 +36,7 @@ var migratingCases = []testCase{
 		}
 		e.guide(section, "Remove the counter")
 		e.guided(section)
-		if got := e.constraints(); !slices.Equal(got, constraints) {
-			e.Errorf("foreign keys after the guide = %q; want %q", got, constraints)
-		}
+		equal(e, "foreign keys after the guide", e.constraints(), constraints)
 		if got := e.rest(); e.mysql() && !slices.Equal(got, rest) { // elsewhere the counter is a default
 			e.Errorf("columns after the guide = %q; want %q", got, rest)
 		}
@@ -82,9 +80,7 @@ var migratingCases = []testCase{
 		}
 		e.reconnect() // PostgreSQL's prepared statements are of the old type
 		old.compare()
-		if got := e.constraints(); !slices.Equal(got, constraints) {
-			e.Errorf("foreign keys after the exchange = %q; want %q", got, constraints)
-		}
+		equal(e, "foreign keys after the exchange", e.constraints(), constraints)
 		const counts = "database counts as well ID"
 		models := []any{&CountedOrder{}, &CountedItem{}}
 		e.finds(models, counts, counts)
@@ -154,9 +150,7 @@ var migratingCases = []testCase{
 				}
 				return err
 			}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-			if err != nil {
-				e.Fatalf("%s = %v; want no error", statement, err)
-			}
+			e.ok(fmt.Sprintf("%s", statement), err)
 		}
 	}},
 	{"GuideFromUUIDsWorks", func(e *env) {
@@ -194,9 +188,7 @@ var migratingCases = []testCase{
 		var first dualOrder // one that has no new key yet
 		e.must(e.db.Where("number = ?", "0").Take(&first))
 		added := dualOrderItem{ID: "ffffffff-0000-4000-8000-000000000002", SKU: "added"}
-		if err := e.db.Model(&first).Association("Items").Append(&added); err != nil {
-			e.Fatalf("Append = %v; want no error", err)
-		}
+		e.ok("Append", e.db.Model(&first).Association("Items").Append(&added))
 		ctx := context.Background()
 		late := core.Default()
 		late.Epoch = begin.Add(time.Millisecond)
@@ -209,9 +201,7 @@ var migratingCases = []testCase{
 		var keys [2][]int64
 		for i := range keys { // the second time as after a stop, among rows of one millisecond
 			for table, worker := range map[string]int64{"orders": 1022, "order_items": 1023} {
-				if err := fill(ctx, e.db, e.prefix+table, backfill.Config{Worker: worker}); err != nil {
-					e.Fatalf("fill(%s) = %v; want no error", table, err)
-				}
+				e.ok(fmt.Sprintf("fill(%s)", table), fill(ctx, e.db, e.prefix+table, backfill.Config{Worker: worker}))
 			}
 			keys[i] = append(e.keys("orders", "new_id", "number", "21"), e.keys("orders", "new_id", "number", "24")...)
 			e.ddl("UPDATE PRE_orders SET new_id = NULL WHERE number IN ('21', '24')")
@@ -291,9 +281,7 @@ func (CountedItem) TableName(namer schema.Namer) string  { return namer.TableNam
 func (e *env) reconnect() {
 	e.Helper()
 	pool, err := e.db.DB()
-	if err != nil {
-		e.Fatalf("DB = %v; want no error", err)
-	}
+	e.ok("DB", err)
 	pool.SetMaxIdleConns(-1)
 	pool.SetMaxIdleConns(2)
 }
@@ -586,9 +574,7 @@ func (e *env) hasTheCode(page string) {
 func repository(e *env) string {
 	e.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		e.Fatalf("Getwd = %v; want no error", err)
-	}
+	e.ok("Getwd", err)
 	for dir != filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "docs", "migrating.md")); err == nil {
 			return dir

@@ -131,3 +131,45 @@ type HookedPart struct {
 	HookedID types.Snowflake
 	Name     string `gorm:"size:40"`
 }
+
+// A Client has accounts. The keys of both are typed by the models, and have no tag.
+type Client struct {
+	ID       types.ID[Client]
+	Name     string `gorm:"size:40;uniqueIndex"`
+	Accounts []Account
+	Logins   []Login        `gorm:"polymorphic:Owner"`
+	Groups   []*ClientGroup `gorm:"many2many:client_members"`
+}
+
+// An Account belongs to a [Client], and to another account or to none.
+type Account struct {
+	ID       types.ID[Account]
+	ClientID types.ID[Client]
+	Client   *Client
+	ParentID types.NullID[Account]
+	Parent   *Account
+	Children []Account `gorm:"foreignKey:ParentID"`
+	Name     string    `gorm:"size:40"`
+}
+
+// A Login belongs to a row of any table, so its OwnerID is no typed key.
+type Login struct {
+	ID        types.ID[Login]
+	OwnerID   types.Snowflake
+	OwnerType string `gorm:"size:40"`
+}
+
+// A ClientGroup has clients, many to many.
+type ClientGroup struct {
+	ID   types.ID[ClientGroup]
+	Name string `gorm:"size:40"`
+}
+
+// A Share has a key of two columns.
+type Share struct {
+	TenantID types.ID[Client] `gorm:"primaryKey"`
+	ID       types.ID[Share]  `gorm:"primaryKey"`
+	Name     string           `gorm:"size:40"`
+}
+
+var clientModels = []any{&Client{}, &Account{}, &Login{}, &ClientGroup{}, &Share{}}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,9 +58,9 @@ var propertyCases = []testCase{
 }
 
 func (w *world) play() {
-	w.e.Helper()
-	w.e.play(w.e.runs(), stepsPerRun, w.replay)
-	w.e.Logf("%d operations returned no error, %d returned one that was right", w.accepted, w.rejected)
+	w.Helper()
+	w.env.play(w.runs(), stepsPerRun, w.replay)
+	w.Logf("%d operations returned no error, %d returned one that was right", w.accepted, w.rejected)
 }
 
 // runs returns how many seeds a random case plays.
@@ -97,7 +98,7 @@ func (e *env) play(runs uint64, steps int, replay func(seed uint64, steps []int)
 func (w *world) replay(seed uint64, steps []int) (at int, failure error) {
 	w.clear()
 	for n, i := range steps {
-		w.step, w.fresh, w.chance = i, 0, rand.New(rand.NewPCG(seed, uint64(i)))
+		w.step, w.texts, w.chance = i, 0, rand.New(rand.NewPCG(seed, uint64(i)))
 		if failure = w.random(); failure != nil {
 			return n, fmt.Errorf("step %d, %s: %w", i, w.doing, failure)
 		}
@@ -124,13 +125,14 @@ func shrink(replay func(seed uint64, steps []int) (int, error), seed uint64, ste
 // A world is the tables of the random models, and the operation that runs on
 // them.
 type world struct {
-	e       *env
+	*env
 	db      *gorm.DB // the database, or the transaction that is open
 	schemas []*schema.Schema
 	joins   []string // the tables that are none of a model
 
 	step     int
-	fresh    int
+	texts    int
+	shared   []reflect.Value // pointers to what the rows of an operation belong to
 	chance   *rand.Rand
 	inside   int // transactions that are open
 	doing    string
@@ -140,23 +142,9 @@ type world struct {
 
 // new returns a text that no step has used.
 func (w *world) new() string {
-	w.fresh++
-	return fmt.Sprintf("s%d.%d", w.step, w.fresh)
-}
-
-// some returns one of few texts, so that conflicts happen.
-func (w *world) some(prefix string, n int) string {
-	return prefix + strconv.Itoa(w.chance.IntN(n))
+	w.texts++
+	return fmt.Sprintf("s%d.%d", w.step, w.texts)
 }
 
 // often returns true n times in 10.
 func (w *world) often(n int) bool { return w.chance.IntN(10) < n }
-
-// list makes up to most values.
-func list[T any](w *world, most int, one func() T) []T {
-	var values []T
-	for range w.chance.IntN(most + 1) {
-		values = append(values, one())
-	}
-	return values
-}

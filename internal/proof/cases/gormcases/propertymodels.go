@@ -1,9 +1,13 @@
 package gormcases
 
 import (
+	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
+	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/gormplugin"
@@ -130,17 +134,13 @@ var randomModels = []any{
 // newWorld makes the tables of the random models.
 func newWorld(e *env) *world {
 	e.Helper()
-	if err := e.db.SetupJoinTable(&Doc{}, "Teams", &DocTeam{}); err != nil {
-		e.Fatalf("SetupJoinTable = %v; want no error", err)
-	}
+	e.ok("SetupJoinTable", e.db.SetupJoinTable(&Doc{}, "Teams", &DocTeam{}))
 	e.migrate(randomModels...)
-	w := &world{e: e, db: e.db, joins: []string{e.prefix + "doc_marks"}}
+	w := &world{env: e, db: e.db, joins: []string{e.prefix + "doc_marks"}}
 	var cache sync.Map // not the one of db: see ParseIndexes in the plugin
 	for _, model := range randomModels {
 		s, err := schema.Parse(model, &cache, e.db.NamingStrategy)
-		if err != nil {
-			e.Fatalf("schema.Parse(%T) = %v; want no error", model, err)
-		}
+		e.ok("schema.Parse", err)
 		w.schemas = append(w.schemas, s)
 	}
 	return w
@@ -148,98 +148,112 @@ func newWorld(e *env) *world {
 
 // clear empties the tables, children first.
 func (w *world) clear() {
-	w.e.Helper()
+	w.Helper()
 	tables := slices.Clone(w.joins)
 	for _, s := range slices.Backward(w.schemas) {
 		tables = append(tables, s.Table)
 	}
-	w.e.must(w.e.db.Exec("UPDATE " + w.e.prefix + "places SET parent_id = NULL"))
+	w.must(w.db.Exec("UPDATE " + w.prefix + "places SET parent_id = NULL"))
 	for _, table := range tables {
-		w.e.must(w.e.db.Exec("DELETE FROM " + table))
+		w.must(w.db.Exec("DELETE FROM " + table))
 	}
-	w.e.log.reset()
+	w.log.reset()
 }
 
-func (w *world) doc() Doc {
-	d := Doc{Number: w.some("n", 12), Note: w.new()}
-	if w.often(6) {
-		d.Number = w.new()
-	}
-	w.relate(&d)
-	return d
+// A root is a model whose graphs are created, with a unique column and one to update.
+type root struct {
+	model          reflect.Type
+	unique, update string
 }
 
-// relate gives d new associations.
-func (w *world) relate(d *Doc) {
-	if w.often(5) {
-		p := w.party()
-		d.Party = &p
+var (
+	docRoot   = root{reflect.TypeFor[Doc](), "number", "note"}
+	partyRoot = root{reflect.TypeFor[Party](), "email", "name"}
+	roots     = []root{
+		docRoot, docRoot, docRoot, partyRoot, partyRoot,
+		{reflect.TypeFor[Place](), "name", "name"}, {reflect.TypeFor[Ticket](), "code", "note"},
+		{reflect.TypeFor[Tenanted](), "name", "note"}, {reflect.TypeFor[Gadget](), "name", "note"},
 	}
-	d.Lines = list(w, 3, w.line)
-	if w.often(2) {
-		d.Stamp = &Stamp{Text: w.new()}
+)
+
+// some returns one to five rows of a root as a slice, with so many levels of associations.
+func (w *world) some(of root, levels int) reflect.Value {
+	list := reflect.New(reflect.SliceOf(of.model)).Elem()
+	for more := true; more && list.Len() < 5; more = w.often(4) {
+		row := reflect.New(list.Type().Elem()).Elem()
+		w.fill(row, false, levels)
+		list.Set(reflect.Append(list, row))
 	}
-	if w.often(2) {
-		d.Detail = &Detail{Text: w.new()}
-	}
-	d.Marks = list(w, 2, w.mark)
-	d.Teams = list(w, 2, w.team)
+	return list
 }
 
-func (w *world) party() Party {
-	p := Party{Email: w.some("e", 6), Name: w.new(), Remarks: list(w, 1, w.remark)}
-	if w.often(3) {
-		p.Email = w.new()
+// fill gives a struct texts, and associations. A row that others may refer to has few unique
+// texts, so that it meets other rows, and an owned row nearly always a new one.
+func (w *world) fill(row reflect.Value, owned bool, levels int) {
+	w.Helper()
+	s := w.schemaOf(row.Type())
+	unique := slices.Concat(uniques(s)...)
+	for _, f := range s.Fields {
+		if f.DataType != schema.String || strings.HasSuffix(f.Name, "ID") || f.Name == "OwnerType" || f.FieldType.Kind() == reflect.Pointer && w.often(6) {
+			continue
+		}
+		text := w.new()
+		if few := slices.Contains(unique, f.DBName) && w.often(8); few && (!owned || w.chance.IntN(40) == 0) {
+			text = f.DBName + strconv.Itoa(w.chance.IntN(8))
+		}
+		w.must(&gorm.DB{Error: f.Set(w.Context(), row, text)})
 	}
-	if w.often(4) {
-		phone := w.some("p", 6)
-		p.Phone = &phone
+	// The tenant follows from the name. An upsert that met a row of another tenant would leave the
+	// one in memory, as the plugin documents.
+	if t, ok := row.Addr().Interface().(*Tenanted); ok {
+		t.TenantID = 1 + int64(t.Name[len(t.Name)-1])%3
 	}
-	return p
+	w.relate(row, levels)
 }
 
-func (w *world) line() Line {
-	l := Line{SKU: w.new()}
-	if w.chance.IntN(40) == 0 {
-		l.SKU = w.some("k", 4)
+// relate gives a struct new associations.
+func (w *world) relate(row reflect.Value, levels int) {
+	w.Helper()
+	if levels == 0 {
+		return
 	}
-	if w.often(1) {
-		l.Remarks = list(w, 2, w.remark)
+	for _, rel := range relations(w.schemaOf(row.Type())) {
+		field, typ := row.FieldByName(rel.Name), rel.FieldSchema.ModelType
+		one := func() reflect.Value {
+			row := reflect.New(typ)
+			w.fill(row.Elem(), rel.Type == schema.HasOne || rel.Type == schema.HasMany, levels-1)
+			return row
+		}
+		switch {
+		case field.Kind() == reflect.Slice:
+			for range w.chance.IntN(3) {
+				element := one()
+				if field.Type().Elem().Kind() != reflect.Pointer {
+					element = element.Elem()
+				}
+				field.Set(reflect.Append(field, element))
+			}
+		case w.often(4):
+			if field.Set(one()); rel.Type == schema.BelongsTo {
+				w.shared = append(w.shared, field)
+			}
+		case rel.Type == schema.BelongsTo && len(w.shared) > 0 && w.shared[0].Type() == field.Type():
+			field.Set(w.shared[0]) // one pointer, one row
+		}
 	}
-	return l
 }
 
-func (w *world) mark() Mark     { return Mark{Text: w.some("m", 8)} }
-func (w *world) team() *Team    { return &Team{Name: w.some("t", 8)} }
-func (w *world) remark() Remark { return Remark{Text: w.new()} }
-
-func (w *world) place() Place {
-	p := Place{Name: w.some("a", 10)}
-	for range w.chance.IntN(3) {
-		child := Place{Name: w.new()}
-		child.Places = list(w, 2, func() Place { return Place{Name: w.new()} })
-		p.Places = append(p.Places, child)
+// form passes rows to create in one of the forms that GORM takes.
+func (w *world) form(list reflect.Value) any {
+	switch {
+	case list.Len() == 1 && w.often(7):
+		return list.Index(0).Addr().Interface()
+	case w.often(3):
+		pointers := reflect.MakeSlice(reflect.SliceOf(reflect.PointerTo(list.Type().Elem())), 0, list.Len())
+		for i := range list.Len() {
+			pointers = reflect.Append(pointers, list.Index(i).Addr())
+		}
+		return pointers.Interface()
 	}
-	return p
-}
-
-func (w *world) ticket() Ticket {
-	return Ticket{Code: w.some("c", 10), Note: w.new(), Steps: list(w, 2, func() TicketStep { return TicketStep{Text: w.new()} })}
-}
-
-// The tenant follows from the name. An upsert that met a row of another tenant
-// would leave the one in memory, as the plugin documents.
-func (w *world) tenanted() Tenanted {
-	tenant := w.chance.Int64N(3) + 1
-	t := Tenanted{TenantID: tenant, Name: w.some(string(rune('w'+tenant)), 4), Note: w.new()}
-	t.Parts = list(w, 2, func() TenantedPart { return TenantedPart{TenantID: tenant, Text: w.new()} })
-	return t
-}
-
-func (w *world) gadget() Gadget {
-	g := Gadget{Name: w.some("g", 8), Note: w.new()}
-	if w.often(2) {
-		g.Base = &Base{}
-	}
-	return g
+	return list.Addr().Interface()
 }

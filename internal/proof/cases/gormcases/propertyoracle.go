@@ -82,9 +82,7 @@ type node struct {
 	value   reflect.Value  // the struct
 	values  map[string]any // the map
 	preset  string         // the key that it came with
-	target  []string       // the columns that the operation recognizes its row by, if it says so
 	partial bool           // not all columns are written
-	root    bool           // no association of another node
 }
 
 // text returns what the node has in f, or nothing where that is zero or NULL.
@@ -112,19 +110,21 @@ func (n *node) text(f *schema.Field) string {
 	return fmt.Sprint(v)
 }
 
-func (n *node) id() *schema.Field { return n.schema.LookUpField("ID") }
-
-// key returns the primary key of the node as [keyOf] does, and whether it is
-// whole.
-func (n *node) key() (string, bool) {
-	var parts []string
-	whole := true
-	for _, f := range n.schema.PrimaryFields {
-		text := n.text(f)
-		whole = whole && text != ""
-		parts = append(parts, text)
+// row returns what memory has, as it would be stored.
+func (n *node) row() storedRow {
+	r := storedRow{}
+	for _, f := range n.schema.Fields {
+		if text := n.text(f); f.DBName != "" && text != "" {
+			r[f.DBName] = text
+		}
 	}
-	return strings.Join(parts, "/"), whole
+	return r
+}
+
+// key returns the primary key of the node as [keyOf] does, and whether it is whole.
+func (n *node) key() (key string, whole bool) {
+	r := n.row()
+	return keyOf(n.schema, r), !slices.ContainsFunc(n.schema.PrimaryFieldDBNames, func(name string) bool { return r[name] == "" })
 }
 
 func (n *node) String() string {
@@ -142,13 +142,11 @@ func keyOf(s *schema.Schema, row storedRow) string {
 	return strings.Join(parts, "/")
 }
 
-func (n *node) like(row storedRow, columns []string) bool {
-	for _, name := range columns {
-		if text := n.text(n.schema.FieldsByDBName[name]); text == "" || row[name] != text {
-			return false
-		}
-	}
-	return len(columns) > 0
+// alike reports whether two rows of s are equal in a unique index.
+func alike(s *schema.Schema, a, b storedRow) bool {
+	return slices.ContainsFunc(uniques(s), func(columns []string) bool {
+		return !slices.ContainsFunc(columns, func(name string) bool { return a[name] == "" || a[name] != b[name] })
+	})
 }
 
 // uniques returns the columns of the unique indexes of s.
@@ -165,17 +163,12 @@ func uniques(s *schema.Schema) (list [][]string) {
 	return list
 }
 
-// met returns the keys of the rows that n is like. It is like a row in a unique
-// column, or in the key that it came with.
+// met returns the keys of the rows that n is like, in a unique index or in the key that it came with.
 func (n *node) met(all snapshot) map[string]bool {
-	keys := map[string]bool{}
+	keys, memory := map[string]bool{}, n.row()
 	for _, row := range all[n.schema.Table] {
-		alike := n.preset != "" && keyOf(n.schema, row) == n.preset
-		for _, columns := range uniques(n.schema) {
-			alike = alike || n.like(row, columns)
-		}
-		if alike {
-			keys[keyOf(n.schema, row)] = true
+		if key := keyOf(n.schema, row); n.preset != "" && key == n.preset || alike(n.schema, memory, row) {
+			keys[key] = true
 		}
 	}
 	return keys
@@ -209,18 +202,38 @@ func (w *world) schemaOf(t reflect.Type) *schema.Schema {
 	return stmt.Schema
 }
 
-// graph collects roots, which are pointers to structs, and what is below. follow
-// decides about the associations of a root.
-func (w *world) graph(follow func(name string) bool, roots ...any) *graph {
+// graph collects the structs of a value to create, and what is below. follow decides about the
+// associations of a root.
+func (w *world) graph(follow func(name string) bool, values ...any) *graph {
 	g := &graph{seen: map[any]*node{}}
-	for _, root := range roots {
-		g.add(w, reflect.ValueOf(root).Elem(), follow).root = true
+	for _, value := range values {
+		list := reflect.Indirect(reflect.ValueOf(value))
+		if list.Kind() == reflect.Struct {
+			g.add(w, list, follow)
+			continue
+		}
+		for i := range list.Len() {
+			g.add(w, reflect.Indirect(list.Index(i)), follow)
+		}
 	}
 	return g
 }
 
 func everywhere(string) bool { return true }
-func nowhere(string) bool    { return false }
+
+func only(names ...string) func(string) bool {
+	return func(name string) bool { return slices.Contains(names, name) }
+}
+
+// relations returns those of which a struct of s holds the rows, in order.
+func relations(s *schema.Schema) (list []*schema.Relationship) {
+	for _, name := range slices.Sorted(maps.Keys(s.Relationships.Relations)) {
+		if rel := s.Relationships.Relations[name]; rel.Field != nil && rel.Field.Name == name {
+			list = append(list, rel)
+		}
+	}
+	return list
+}
 
 func (g *graph) add(w *world, v reflect.Value, follow func(string) bool) *node {
 	s := w.schemaOf(v.Type())
@@ -234,14 +247,11 @@ func (g *graph) add(w *world, v reflect.Value, follow func(string) bool) *node {
 		n.preset = key
 	}
 	g.nodes = append(g.nodes, n)
-	for name, rel := range s.Relationships.Relations {
-		if !follow(name) || rel.Field == nil {
+	for _, rel := range relations(s) {
+		if !follow(rel.Name) {
 			continue
 		}
-		field := v.FieldByName(name)
-		if !field.IsValid() {
-			continue
-		}
+		field := v.FieldByName(rel.Name)
 		for field.Kind() == reflect.Pointer && !field.IsNil() {
 			field = field.Elem()
 		}
@@ -258,32 +268,19 @@ func (g *graph) add(w *world, v reflect.Value, follow func(string) bool) *node {
 }
 
 // conflicts returns the most rows that one node of the graph is like, stored or of
-// the graph itself. alike says whether any two of the graph are alike.
-func (g *graph) conflicts(before snapshot) (most int, alike bool) {
+// the graph itself. inside says whether any two of the graph are alike.
+func (g *graph) conflicts(before snapshot) (most int, inside bool) {
 	for _, n := range g.nodes {
 		count := len(n.met(before))
 		for _, other := range g.nodes {
-			if other == n || other.schema != n.schema {
-				continue
-			}
-			row := storedRow{}
-			for _, f := range n.schema.Fields {
-				if f.DBName != "" {
-					if text := other.text(f); text != "" {
-						row[f.DBName] = text
-					}
-				}
-			}
-			for _, columns := range uniques(n.schema) {
-				if n.like(row, columns) {
-					count++
-					alike = true
-				}
+			if other != n && other.schema == n.schema && alike(n.schema, n.row(), other.row()) {
+				count++
+				inside = true
 			}
 		}
 		most = max(most, count)
 	}
-	return most, alike
+	return most, inside
 }
 
 // reject describes what is wrong with an operation that returned err, or returns nil.
@@ -293,7 +290,7 @@ func (g *graph) conflicts(before snapshot) (most int, alike bool) {
 // refuses to update a row twice in one statement (21000), but only if the operation was given
 // that row twice.
 func (w *world) reject(g *graph, err error, before, after snapshot) error {
-	switch most, alike := g.conflicts(before); {
+	switch most, inside := g.conflicts(before); {
 	case !reflect.DeepEqual(before, after):
 		return fmt.Errorf("after %w the database has changed", err)
 	case most == 0:
@@ -304,7 +301,7 @@ func (w *world) reject(g *graph, err error, before, after snapshot) error {
 		}
 	default:
 		for _, text := range []string{"UNIQUE constraint failed", "duplicate key", "Duplicate entry", "SQLSTATE 21000"} {
-			if strings.Contains(err.Error(), text) && (alike || text != "SQLSTATE 21000") {
+			if strings.Contains(err.Error(), text) && (inside || text != "SQLSTATE 21000") {
 				return nil
 			}
 		}
@@ -316,29 +313,22 @@ func (w *world) reject(g *graph, err error, before, after snapshot) error {
 // moves reports whether rows of the operation may have changed unique columns of a row that
 // an earlier one has met, which the plugin then does not identify.
 func (w *world) moves() bool {
-	return w.e.mysql() && (strings.Contains(w.doing, "Save") || strings.Contains(w.doing, "UpdateAll"))
+	return w.mysql() && (strings.Contains(w.doing, "Save") || strings.Contains(w.doing, "UpdateAll"))
 }
 
 // accept describes what is wrong after an operation that returned no error, or returns nil.
 //
-// The key of a row in memory must be the key of a stored row with an equal unique column, in
-// the target if the operation names one, and may be zero only if two stored rows are equal to
-// it. No rows may have been made but those in memory, none may have lost its key, and what is
+// The key of a row in memory must be the key of a stored row with an equal unique column, and may
+// be zero only if two stored rows are equal to it; which of two it is, [oracle] knows. No rows may have been made but those in memory, none may have lost its key, and what is
 // related in memory must be related in the database.
 func (w *world) accept(g *graph, before, after snapshot) error {
-	made := map[string]map[string]bool{}
+	made := map[string]bool{}
 	for _, n := range g.nodes {
-		if err := w.acceptNode(n, before, after); err != nil {
+		if err := w.acceptNode(n, after); err != nil {
 			return err
 		}
-		key, whole := n.key()
-		if !whole {
-			continue
-		}
-		if made[n.schema.Table] == nil {
-			made[n.schema.Table] = map[string]bool{}
-		}
-		made[n.schema.Table][key] = true
+		key, _ := n.key()
+		made[n.schema.Table+key] = true
 	}
 	for _, s := range w.schemas {
 		if s.Name == "DocTeam" {
@@ -351,7 +341,7 @@ func (w *world) accept(g *graph, before, after snapshot) error {
 			}
 		}
 		for key := range is {
-			if !was[key] && !made[s.Table][key] {
+			if !was[key] && !made[s.Table+key] {
 				return fmt.Errorf("%s %s was made, and is not in memory", s.Name, key)
 			}
 		}
@@ -364,9 +354,9 @@ func (w *world) accept(g *graph, before, after snapshot) error {
 
 // acceptNode compares the key of n with the stored rows, and the other columns that
 // the plugin fills.
-func (w *world) acceptNode(n *node, before, after snapshot) error {
+func (w *world) acceptNode(n *node, after snapshot) error {
 	key, whole := n.key()
-	if n.id() == nil {
+	if n.schema.LookUpField("ID") == nil {
 		n.preset = key // the key of another
 	}
 	met := n.met(after)
@@ -379,38 +369,14 @@ func (w *world) acceptNode(n *node, before, after snapshot) error {
 		return nil
 	case !met[key]:
 		return fmt.Errorf("%v has the key %s; it is stored as %v", n, key, met)
-	case len(met) > 1 && w.torn(n, before): // else an earlier row of the operation has changed the other one
-		return fmt.Errorf("%v has the key %s; it is like two rows and met neither for sure: %v", n, key, met)
 	}
-	for _, row := range after[n.schema.Table] {
-		if !w.e.mysql() && n.like(row, n.target) && keyOf(n.schema, row) != key {
-			return fmt.Errorf("%v has the key %s; the one that it met is %v", n, key, row)
-		}
-	}
-	return n.acceptTagged(n.find(after))
-}
-
-// acceptTagged compares the columns of n with a tag with those of its row.
-func (n *node) acceptTagged(row storedRow) error {
+	row := n.find(after)
 	for _, f := range n.schema.Fields {
 		if _, tagged := f.TagSettings["SNOWFLAKE"]; tagged && !n.partial && n.text(f) != row[f.DBName] {
 			return fmt.Errorf("%v has %s %s; stored is %s", n, f.Name, n.text(f), row[f.DBName])
 		}
 	}
 	return nil
-}
-
-// torn reports whether n was like two rows before, and nothing tells which one the
-// operation met. Three things tell it: the key that n came with, the target except
-// on MySQL, and on MySQL a statement that returns columns. There the plugin has only
-// those return columns that save associations, and those that do so in any case.
-func (w *world) torn(n *node, before snapshot) bool {
-	met := n.met(before)
-	decides := n.target != nil
-	if w.e.mysql() {
-		decides = w.e.target.Returning && (!n.root || len(n.schema.FieldsWithDefaultDBValue) > 0)
-	}
-	return len(met) > 1 && !met[n.preset] && !decides
 }
 
 func keysOf(s *schema.Schema, all snapshot) map[string]bool {
@@ -425,12 +391,8 @@ func keysOf(s *schema.Schema, all snapshot) map[string]bool {
 // the foreign keys and join rows of its associations.
 func (e *env) matches(roots ...any) {
 	e.Helper()
-	w := &world{e: e, db: e.db}
-	var all []any
-	for _, root := range roots {
-		all = append(all, rootsOf(root)...)
-	}
-	g := w.graph(everywhere, all...)
+	w := &world{env: e, db: e.db}
+	g := w.graph(everywhere, roots...)
 	for _, l := range g.links {
 		if join := l.rel.JoinTable; join != nil && !slices.Contains(w.joins, join.Table) {
 			w.joins = append(w.joins, join.Table)
@@ -456,22 +418,6 @@ func (e *env) matches(roots ...any) {
 			}
 		}
 	}
-}
-
-// rootsOf returns pointers to the structs of a value to create.
-func rootsOf(value any) (roots []any) {
-	list := reflect.Indirect(reflect.ValueOf(value))
-	if list.Kind() == reflect.Struct {
-		return []any{value}
-	}
-	for i := range list.Len() {
-		row := list.Index(i)
-		if row.Kind() == reflect.Struct {
-			row = row.Addr()
-		}
-		roots = append(roots, row.Interface())
-	}
-	return roots
 }
 
 // find returns the stored row of n.

@@ -192,9 +192,7 @@ var repairCases = []testCase{
 			Code  string `gorm:"snowflake"`
 		}
 		pool, err := e.db.DB()
-		if err != nil {
-			e.Fatalf("DB = %v; want no error", err)
-		}
+		e.ok("DB", err)
 		pool.SetMaxOpenConns(1) // the modes are those of a connection
 		const ordinary, strict = "SET SESSION sql_mode = DEFAULT, sql_quote_show_create = DEFAULT", "STRICT_TRANS_TABLES"
 		const ansi, quoted = "SET SESSION sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES'", "ANSI,NO_BACKSLASH_ESCAPES,STRICT_TRANS_TABLES"

@@ -3,6 +3,7 @@ package gormcases
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -16,7 +17,6 @@ import (
 type Product struct {
 	ID    types.Snowflake
 	Code  *string `gorm:"size:5;uniqueIndex"`
-	Price *string `gorm:"type:decimal(10,1);uniqueIndex"`
 	SKU   string  `gorm:"column:sku;size:40"`
 	Parts []ProductPart
 }
@@ -29,93 +29,10 @@ type ProductPart struct {
 	N         int
 }
 
-// A Sale refers to a [Product].
-type Sale struct {
-	ID        types.Snowflake
-	ProductID types.Snowflake
-	Product   *Product
-}
-
-// migrateNext is the AutoMigrate of the new release.
-func (e *env) migrateNext() {
-	e.Helper()
-	type Product struct {
-		ID    types.Snowflake
-		Code  *string `gorm:"size:10;uniqueIndex"`
-		Price *string `gorm:"type:decimal(10,1);uniqueIndex"`
-		SKU   string  `gorm:"column:sku;size:40"`
-		Note  string  `gorm:"size:40;not null;default:none"`
-	}
-	if err := e.withPlugin(&gorm.Config{}).AutoMigrate(&Product{}); err != nil {
-		e.Fatalf("AutoMigrate of the new release = %v; want no error", err)
-	}
-}
-
-// retype gives a column of the products another type.
-func (e *env) retype(column, typ string) {
-	e.Helper()
-	switch {
-	case e.mysql():
-		e.ddl("ALTER TABLE PRE_products MODIFY " + column + " " + typ)
-	case e.postgres():
-		e.ddl("ALTER TABLE PRE_products ALTER " + column + " TYPE " + typ)
-	default:
-		e.Skip("SQLite has no such types")
-	}
-}
-
-// sold fails the test unless a sale of each way to save one refers to the product.
-func (e *env) sold(want types.Snowflake, product func() *Product) {
-	e.Helper()
-	for _, named := range []bool{false, true} {
-		sale := Sale{Product: product()}
-		if named {
-			target := "price"
-			if sale.Product.Code != nil {
-				target = "code"
-			}
-			e.must(e.db.Clauses(doNothing(target)).Create(sale.Product))
-		}
-		e.must(e.db.Create(&sale))
-		equal(e, "the product in memory", sale.Product.ID, want)
-		equal(e, "the product of the stored sale", e.keys("sales", "product_id", "id", sale.ID)[0], want.Int64())
-	}
-	many := make([]Product, 25) // which are looked up by a list
-	for i := range many {
-		many[i] = *product()
-	}
-	e.must(e.db.Clauses(doNothing()).Create(&many))
-	for _, p := range many {
-		equal(e, "the product among many", p.ID, want)
-	}
-}
-
-// Two releases of a program work on one database: e.db is that of the old one, which has
-// used its tables before the new one alters them.
+// Two releases of a program work on one database: e.db is that of the old one, which has used its
+// tables before the new one alters them. Columns of other types, and indexes that are made or
+// dropped, are also among the random upserts.
 var rollingCases = []testCase{
-	{"ColumnThatAnotherReleaseWidensIsComparedAsItIsNow", func(e *env) {
-		e.migrate(&Product{}, &ProductPart{}, &Sale{})
-		short, long := "AB-12", "AB-1234"
-		first := Product{Code: &short}
-		e.must(e.db.Create(&first))
-		e.sold(first.ID, func() *Product { return &Product{Code: &short} })
-		e.migrateNext()
-		widened := Product{Code: &long}
-		e.must(e.db.Create(&widened))
-		e.sold(widened.ID, func() *Product { return &Product{Code: &long} })
-		e.sold(first.ID, func() *Product { return &Product{Code: &short} })
-	}},
-	{"ColumnThatAnotherReleaseGivesMoreDigitsIsComparedAsItIsNow", func(e *env) {
-		e.migrate(&Product{}, &ProductPart{}, &Sale{})
-		rounded, exact := "1.3", "1.25"
-		first := Product{Price: &rounded}
-		e.must(e.db.Create(&first))
-		e.sold(first.ID, func() *Product { return &Product{Price: &rounded} })
-		e.retype("price", "decimal(10,2)")
-		second := Product{Price: &exact}
-		e.must(e.db.Create(&second))
-		e.sold(second.ID, func() *Product { return &Product{Price: &exact} })
-	}},
 	{"UniqueIndexThatAnotherReleaseMakesIsSeenByAnUpsertOfTheKey", func(e *env) {
 		e.migrate(&ProductPart{})
 		first := []ProductPart{{Name: "A", N: 1}, {Name: "B", N: 2}}
@@ -134,16 +51,13 @@ var rollingCases = []testCase{
 			{"a key of the caller", []ProductPart{{ID: 77, Name: "C", N: 9}}},
 			{"a stored key, and a new one", []ProductPart{{ID: first[1].ID, Name: "B", N: 10}, {Name: "A", N: 11}}},
 		} {
-			what, list := upsert.what, upsert.list
-			err := e.db.Clauses(upsertAll()).Create(&list).Error
-			if err != nil {
-				if !e.mysql() {
-					continue // the others go by the target alone
-				}
-				e.Errorf("%s: %v; want no error", what, err)
+			tx := e.db.Clauses(upsertAll()).Create(&upsert.list)
+			if tx.Error != nil && !e.mysql() {
+				continue // the others go by the target alone
 			}
-			for _, p := range list {
-				if p.ID != 0 || len(list) == 1 { // zero where a later row may have changed the name
+			e.ok(upsert.what, tx.Error)
+			for _, p := range upsert.list {
+				if p.ID != 0 || len(upsert.list) == 1 { // zero where a later row may have changed the name
 					e.stored("product_parts", "name", p.Name, p.ID)
 				}
 			}
@@ -177,28 +91,6 @@ var rollingCases = []testCase{
 			}
 		}
 	}},
-	{"UniqueIndexThatAnotherReleaseDropsMeetsNoRow", func(e *env) {
-		e.migrate(&Product{}, &ProductPart{})
-		e.ddl("CREATE UNIQUE INDEX PRE_sku ON PRE_products (sku)")
-		first := Product{SKU: "A"}
-		e.must(e.db.Create(&first))
-		met := Product{SKU: "A", Parts: []ProductPart{{Name: "of A"}}}
-		e.must(e.db.Clauses(doNothing()).Create(&met))
-		equal(e, "ID", met.ID, first.ID)
-		drop := "DROP INDEX PRE_sku"
-		if e.mysql() {
-			drop += " ON PRE_products"
-		}
-		e.ddl(drop)
-		code := "B"
-		e.must(e.db.Create(&Product{SKU: "B", Code: &code}))
-		list := []Product{{SKU: "A", Parts: []ProductPart{{Name: "of another A"}}}, {SKU: "other", Code: &code}}
-		e.must(e.db.Clauses(doNothing()).Create(&list))
-		e.fresh("ID", list[0].ID)
-		e.stored("product_parts", "name", "of another A", list[0].Parts[0].ID)
-		equal(e, "the stored parent", e.keys("product_parts", "product_id", "name", "of another A")[0], list[0].ID.Int64())
-		e.stored("products", "sku", "B", list[1].ID)
-	}},
 	{"ColumnThatAnotherReleaseRenamesIsAnErrorAndNoRow", func(e *env) {
 		e.migrate(&Product{}, &ProductPart{})
 		code := "A"
@@ -214,8 +106,9 @@ var rollingCases = []testCase{
 		rename("number", "sku")
 		e.must(e.db.Clauses(doNothing()).Create(&p))
 		e.stored("products", "sku", "C", p.ID)
-	}}, {"ReleasesOfWhichOneKnowsMoreColumnsWriteBesideEachOther", func(e *env) {
-		e.migrate(&Product{}, &ProductPart{}, &Sale{})
+	}},
+	{"ReleasesOfWhichOneKnowsMoreColumnsWriteBesideEachOther", func(e *env) {
+		e.migrate(&Product{}, &ProductPart{})
 		text := func(s string) *string { return &s }
 		first := Product{Code: text("A")}
 		e.must(e.db.Create(&first)) // the old release has used its tables
@@ -226,9 +119,7 @@ var rollingCases = []testCase{
 			Note   string  `gorm:"size:40;not null;default:none"`
 		}
 		old, next := e.db, e.withPlugin(&gorm.Config{})
-		if err := next.AutoMigrate(&Product{}); err != nil {
-			e.Fatal(err)
-		}
+		e.ok("AutoMigrate", next.AutoMigrate(&Product{}))
 		all := func(target string) clause.OnConflict {
 			return clause.OnConflict{Columns: columns([]string{target}), UpdateAll: true}
 		}
@@ -236,7 +127,11 @@ var rollingCases = []testCase{
 			code := func(s string) *string { return text(fmt.Sprint(s, i)) }
 			a := Product{Code: code("A"), Extern: code("xA"), Note: "new"}
 			e.must(next.Create(&a))
-			e.sold(a.ID, func() *oldProduct { return &oldProduct{Code: code("A")} }) // by the old one
+			many := slices.Repeat([]oldProduct{{Code: code("A")}}, 25) // which are looked up by a list
+			e.must(old.Clauses(doNothing()).Create(&many))
+			for _, p := range many {
+				equal(e, "the row of the new release in the old one's memory", p.ID, a.ID)
+			}
 
 			b := oldProduct{Code: code("B"), SKU: "old"}
 			e.must(old.Create(&b))
@@ -270,7 +165,9 @@ var rollingCases = []testCase{
 			if stored.ID != b.ID || stored.Extern == nil || *stored.Extern != *code("xB") || stored.Note != "new" {
 				e.Errorf("the row of both releases = %+v; want what the new one has set of it", stored)
 			}
-			equal(e, "the column of the old release", e.skuOf(b.ID), "saved")
+			var sku string
+			e.must(old.Model(&oldProduct{}).Where("id = ?", b.ID).Pluck("sku", &sku))
+			equal(e, "the column of the old release", sku, "saved")
 		}
 		e.count("products", 1+3*4)
 	}},
@@ -278,9 +175,3 @@ var rollingCases = []testCase{
 
 // oldProduct is [Product] where a newer release has that name.
 type oldProduct = Product
-
-func (e *env) skuOf(id types.Snowflake) (sku string) {
-	e.Helper()
-	e.must(e.db.Model(&Product{}).Where("id = ?", id).Pluck("sku", &sku))
-	return sku
-}

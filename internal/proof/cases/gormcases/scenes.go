@@ -23,7 +23,7 @@ var sceneCases = []testCase{
 			never := doUpdate("note", "s0")
 			never.Where.Exprs = []clause.Expression{clause.Expr{SQL: "1 = 0"}}
 			filter := clause.Neq{Column: clause.Column{Table: s.name, Name: "note"}, Value: "stored 2"}
-			for _, kind := range append(e.upserts("note", "s0", filter), upsertKind{"DO UPDATE never", never, nil}) {
+			for _, kind := range append(e.upserts("note", "s0", filter), upsertKind{"DO UPDATE never", never}) {
 				if kind.name == "UpdateAll" && !e.mysql() {
 					continue // the key is its target
 				}

@@ -27,9 +27,7 @@ type Event struct {
 func (e *env) inTime(layout gormplugin.Layout) *gorm.DB {
 	e.Helper()
 	db := e.open(&gorm.Config{})
-	if err := db.Use(gormplugin.New(e.src, gormplugin.WithLayout(layout))); err != nil {
-		e.Fatalf("Use = %v; want no error", err)
-	}
+	e.ok("Use", db.Use(gormplugin.New(e.src, gormplugin.WithLayout(layout))))
 	return db
 }
 
@@ -79,9 +77,7 @@ var scopeCases = []testCase{
 		get := func(what string, q gorm.ExecInterface[Event], want ...types.Snowflake) {
 			e.Helper()
 			list, err := q.Find(ctx)
-			if err != nil {
-				e.Fatalf("%s = %v; want no error", what, err)
-			}
+			e.ok(fmt.Sprintf("%s", what), err)
 			e.same(what, idsOf(list), want)
 		}
 		between := gormplugin.CreatedBetween(keyTime(2), keyTime(4))
@@ -305,23 +301,17 @@ func (e *env) explain(db *gorm.DB, query func(tx *gorm.DB) *gorm.DB) (plan strin
 		}
 	}
 	rows, err := db.Raw(verb + db.ToSQL(query)).Rows()
-	if err != nil {
-		e.Fatalf("EXPLAIN = %v; want no error", err)
-	}
+	e.ok("EXPLAIN", err)
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
-	if err != nil {
-		e.Fatalf("Columns = %v; want no error", err)
-	}
+	e.ok("Columns", err)
 	var text strings.Builder
 	for rows.Next() {
 		cells, into := make([][]byte, len(columns)), make([]any, len(columns))
 		for i := range cells {
 			into[i] = &cells[i]
 		}
-		if err = rows.Scan(into...); err != nil {
-			e.Fatalf("Scan = %v; want no error", err)
-		}
+		e.ok("Scan", rows.Scan(into...))
 		for _, cell := range cells {
 			text.WriteString(string(cell) + " ")
 		}

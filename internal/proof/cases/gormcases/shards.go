@@ -133,23 +133,14 @@ type PurchaseNote struct {
 	OwnerType string `gorm:"size:40"`
 }
 
-var shardTables = []string{"shoppers", "addresses", "purchases", "purchase_lines", "line_parts", "bills", "tags", "purchase_tags", "purchase_notes"}
-
-// sharded makes the tables of models, or those of a [Purchase], and returns the database with the
-// plugin and a source with shards.
-func (e *env) sharded(models ...any) *gorm.DB {
+// sharded makes the tables of models for a plugin and a source with shards. The plugin has joined
+// purchases with their tags.
+func (e *env) sharded(models ...any) {
 	e.Helper()
 	e.db = e.open(&gorm.Config{})
-	err := e.db.Use(gormplugin.New(shardSource{e.src}, e.target.Options...))
-	if len(models) == 0 {
-		models = []any{&Shopper{}, &Address{}, &Tag{}, &Purchase{}, &PurchaseLine{}, &LinePart{}, &Bill{}, &PurchaseTag{}, &PurchaseNote{}}
-		err = errors.Join(err, e.db.SetupJoinTable(&Purchase{}, "Tags", &PurchaseTag{}))
-	}
-	if err != nil {
-		e.Fatalf("Use and SetupJoinTable = %v; want no error", err)
-	}
+	err := errors.Join(e.db.Use(gormplugin.New(shardSource{e.src}, e.target.Options...)), e.db.SetupJoinTable(&Purchase{}, "Tags", &PurchaseTag{}))
+	e.ok("Use and SetupJoinTable", err)
 	e.migrate(models...)
-	return e.db
 }
 
 // onShard is the database in the context of a shard.
@@ -157,22 +148,29 @@ func (e *env) onShard(shard int64) *gorm.DB {
 	return e.db.WithContext(core.OnShard(e.Context(), shard))
 }
 
-// shards fails the test unless as many keys as want says are stored on each shard, in all
-// tables.
-func (e *env) shards(want map[int64]int) {
-	e.Helper()
-	got, where := map[int64]int{}, map[string][]int64{}
-	for _, table := range shardTables {
-		var ids []types.Snowflake
-		e.must(e.db.Table(e.prefix+table).Order("id").Pluck("id", &ids))
-		for _, id := range ids {
-			got[shardLayout.Shard(id)]++
-			where[table] = append(where[table], shardLayout.Shard(id))
+// onShards returns a case that writes purchases and what belongs to them. Afterwards each shard has
+// as many keys as want says, in all tables.
+func onShards(claim string, want map[int64]int, write func(e *env)) testCase {
+	return testCase{claim, func(e *env) {
+		e.sharded(&Shopper{}, &Address{}, &Tag{}, &Purchase{}, &PurchaseLine{}, &LinePart{}, &Bill{}, &PurchaseTag{}, &PurchaseNote{})
+		write(e)
+		got, where := map[int64]int{}, map[string][]int64{}
+		for _, table := range []string{"shoppers", "addresses", "purchases", "purchase_lines", "line_parts", "bills", "tags", "purchase_tags", "purchase_notes"} {
+			for _, id := range e.keys(table, "id", "1", 1) {
+				shard := shardLayout.Shard(types.Snowflake(id))
+				got[shard]++
+				where[table] = append(where[table], shard)
+			}
 		}
-	}
-	if !maps.Equal(got, want) {
-		e.Errorf("rows per shard = %v, in detail %v; want %v", got, where, want)
-	}
+		if !maps.Equal(got, want) {
+			e.Errorf("rows per shard = %v, in detail %v; want %v", got, where, want)
+		}
+	}}
+}
+
+// purchase returns one under a key of the caller.
+func purchase(shard int64, number string) Purchase {
+	return Purchase{ID: types.ID[Purchase](keyOn(shard, 1)), Number: number}
 }
 
 // wholePurchase returns a purchase with 11 rows around it.
@@ -190,103 +188,105 @@ func wholePurchase(number string) Purchase {
 const purchaseRows = 1 + 2 + 2 + 2 + 1 + 1 + 1 + 2 // with the join row
 
 var shardCases = []testCase{
-	{"StoredParentIsFollowedByWhatUpdatesAndAssociationsCreate", func(e *env) {
-		db := e.sharded()
-		p := Purchase{ID: types.ID[Purchase](keyOn(11, 1)), Number: "A"}
-		e.must(db.Create(&p))
+	onShards("StoredParentIsFollowedByWhatUpdatesAndAssociationsCreate", map[int64]int{11: 1 + 2 + 1 + 1 + 1 + 1 + 1 + 3 + 2}, func(e *env) {
+		p := purchase(11, "A")
+		e.must(e.db.Create(&p))
 		p.Lines, p.Address = []PurchaseLine{{SKU: "1", Parts: []LinePart{{}}}}, &Address{City: "c"}
-		e.must(db.Updates(&p))
-		e.must(db.Session(&gorm.Session{FullSaveAssociations: true}).Updates(&Purchase{ID: p.ID, Shopper: &Shopper{Email: "s"}}))
+		e.must(e.db.Updates(&p))
+		e.must(e.db.Session(&gorm.Session{FullSaveAssociations: true}).Updates(&Purchase{ID: p.ID, Shopper: &Shopper{Email: "s"}}))
 		p.Bill = &Bill{}
-		e.must(db.Save(&p))
-		if err := errors.Join(
-			db.Model(&p).Association("Lines").Append(&PurchaseLine{SKU: "2"}),
-			db.Model(&p).Association("Tags").Append(&Tag{Text: "t"}),
-			db.Model(&p).Association("Tags").Replace(&Tag{Text: "u"}, &Tag{Text: "v"}),
-			db.Model(&p).Association("Notes").Append(&PurchaseNote{}),
-		); err != nil {
-			e.Fatalf("Append and Replace = %v; want no error", err)
-		}
-		e.shards(map[int64]int{11: 1 + 2 + 1 + 1 + 1 + 1 + 1 + 3 + 2})
-	}},
-	{"SaveAndFirstOrCreateAreOnTheShardOfTheContext", func(e *env) {
-		db := e.sharded().WithContext(core.OnShardOf(e.Context(), keyOn(3, 1)))
+		e.must(e.db.Save(&p))
+		e.ok("Append and Replace", errors.Join(
+			e.db.Model(&p).Association("Lines").Append(&PurchaseLine{SKU: "2"}),
+			e.db.Model(&p).Association("Tags").Append(&Tag{Text: "t"}),
+			e.db.Model(&p).Association("Tags").Replace(&Tag{Text: "u"}, &Tag{Text: "v"}),
+			e.db.Model(&p).Association("Notes").Append(&PurchaseNote{}),
+		))
+	}),
+	onShards("SaveAndFirstOrCreateAreOnTheShardOfTheContext", map[int64]int{3: 6 + 2 + 2 + 1 + 2}, func(e *env) {
+		db := e.db.WithContext(core.OnShardOf(e.Context(), keyOn(3, 1)))
 		e.must(db.Save(&Purchase{Number: "A", Lines: []PurchaseLine{{}}}))
 		e.must(db.Save(&[]Purchase{{Number: "B", Lines: []PurchaseLine{{}}}}))
 		e.must(db.Where(Purchase{Number: "C"}).Attrs(Purchase{Lines: []PurchaseLine{{}}}).FirstOrCreate(&Purchase{}))
 		list := []Purchase{{Number: "D", Lines: []PurchaseLine{{}}}, {Number: "E"}, {Number: "F", Lines: []PurchaseLine{{}}}}
 		e.must(db.CreateInBatches(&list, 2))
 		e.must(db.Model(&Tag{}).Create([]map[string]any{{"text": "a"}, {"text": "b"}}))
-		e.shards(map[int64]int{3: 6 + 2 + 2 + 1 + 2})
-	}},
-	{"BatchesOfAssociationsFollowTheirParents", func(e *env) {
-		db := e.sharded().Session(&gorm.Session{CreateBatchSize: 2})
+	}),
+	onShards("BatchesOfAssociationsFollowTheirParents", map[int64]int{1: purchaseRows + 4, 2: purchaseRows + 4, 3: purchaseRows + 4}, func(e *env) {
 		list := []Purchase{wholePurchase("A"), wholePurchase("B"), wholePurchase("C")}
-		for i, shard := range []int64{1, 2, 3} {
-			list[i].Shopper.ID = keyOn(shard, 1)
+		for i := range list {
+			list[i].Shopper.ID = keyOn(int64(i)+1, 1)
 			list[i].Tags = append(list[i].Tags, &Tag{Text: "x" + list[i].Number}, &Tag{Text: "y" + list[i].Number})
 		}
-		e.must(db.Create(&list))
-		e.shards(map[int64]int{1: purchaseRows + 4, 2: purchaseRows + 4, 3: purchaseRows + 4})
-	}},
-	{"UpsertsFollowTheStoredParent", func(e *env) {
-		db := e.sharded()
-		e.must(db.Create(&[]Purchase{{ID: types.ID[Purchase](keyOn(21, 1)), Number: "A"}, {ID: types.ID[Purchase](keyOn(22, 1)), Number: "B"}}))
-		for _, conflict := range []clause.OnConflict{
-			{DoNothing: true},
-			{Columns: []clause.Column{{Name: "number"}}, DoUpdates: clause.AssignmentColumns([]string{"address_id"})},
-		} {
+		e.must(e.db.Session(&gorm.Session{CreateBatchSize: 2}).Create(&list))
+	}),
+	onShards("UpsertsFollowTheStoredParent", map[int64]int{21: 1 + 4 + 4, 22: 1 + 4}, func(e *env) {
+		e.must(e.db.Create(&[]Purchase{purchase(21, "A"), purchase(22, "B")}))
+		for _, conflict := range []clause.OnConflict{doNothing(), doUpdate("address_id", "number")} {
 			list := []Purchase{
 				{Number: "A", Lines: []PurchaseLine{{Parts: []LinePart{{}}}}, Tags: []*Tag{{Text: "a" + fmt.Sprint(conflict.DoNothing)}}},
 				{Number: "B", Lines: []PurchaseLine{{Parts: []LinePart{{}}}}},
 			}
 			e.must(e.onShard(40).Clauses(conflict).Create(&list))
 		}
-		e.shards(map[int64]int{21: 1 + 4 + 4, 22: 1 + 4})
-	}},
-	{"RowFollowsTheStoredRowThatItsNewReferenceMet", func(e *env) {
-		db := e.sharded()
-		e.must(db.Create(&Shopper{ID: keyOn(30, 1), Email: "stored"}))
-		list := []Purchase{
-			{Number: "A", Shopper: &Shopper{Email: "stored"}, Lines: []PurchaseLine{{}}, Tags: []*Tag{{Text: "a"}}},
-			{ID: types.ID[Purchase](keyOn(8, 1)), Number: "B", Shopper: &Shopper{Email: "stored"}, Bill: &Bill{}},
+	}),
+	onShards("OmittedAssociationsHaveNoSay", map[int64]int{12: 1 + 1 + 1 + 2 + 1 + 2, 16: 3}, func(e *env) {
+		e.must(e.db.Create(&Shopper{ID: keyOn(12, 1), Email: "twelve"}))
+		p, q := wholePurchase("A"), wholePurchase("B")
+		p.ShopperID, p.Shopper = nullKeyOn(12), &Shopper{ID: keyOn(13, 1), Email: "13"}
+		p.Lines[0].Parts[0].Stock = nullKeyOn(14) // on another shard than its parent
+		e.must(e.db.Omit("Shopper", "Lines.Parts", "Tags.*", "Tags").Create(&p))
+		q.Lines[0].Parts[0].Stock = nullKeyOn(15)
+		e.must(e.onShard(16).Select("Number", "Lines", "Lines.SKU").Create(&q))
+	}),
+	onShards("RowsThatHooksAddFollow", map[int64]int{17: 1 + 1 + 3 + 1 + 1, 18: 3}, func(e *env) {
+		e.must(e.db.Create(&[]Shopper{{ID: keyOn(17, 1), Email: "17"}, {ID: keyOn(18, 1), Email: "18"}}))
+		p := Purchase{Number: "A", Lines: []PurchaseLine{{}}, ShopperID: nullKeyOn(17)}
+		p.Before = func() {
+			p.Lines = append(p.Lines, PurchaseLine{Parts: []LinePart{{}}}, PurchaseLine{})
+			p.Bill = &Bill{}
 		}
-		e.must(db.Create(&list))
-		equal(e, "ShopperID", list[0].ShopperID.Snowflake, keyOn(30, 1))
-		e.shards(map[int64]int{30: 1 + 1 + 1 + 1 + 1, 8: 2})
-	}},
-	{"RowBelowAParentDoesNotFollowAStoredRowOnAnotherShard", func(e *env) {
-		type Good struct {
-			ID  types.Snowflake
-			SKU string `gorm:"size:40;uniqueIndex"`
+		e.must(e.db.Create(&p))
+		q := Purchase{Number: "B", Bill: &Bill{}}
+		q.Before = func() { q.ShopperID = nullKeyOn(18) }
+		e.must(e.db.Create(&q))
+	}),
+	onShards("MapsHaveTheShardOfTheirFieldOrOfTheContext", map[int64]int{23: 3, 24: 1}, func(e *env) {
+		e.must(e.db.Create(&Shopper{ID: keyOn(23, 1), Email: "23"}))
+		e.must(e.db.Model(&Purchase{}).Create([]map[string]any{{"number": "A", "shopper_id": keyOn(23, 1).Int64()}, {"Number": "B", "ShopperID": keyOn(23, 1)}}))
+		on := e.onShard(24).Model(&Purchase{}).Session(&gorm.Session{})
+		e.must(on.Create(map[string]any{"number": "C"}))
+		e.fails(on.Create(map[string]any{"number": "D", "shopper_id": keyOn(23, 1)}), gormplugin.ErrShard)
+		e.fails(on.Create(map[string]any{"number": "D", "shopper_id": gorm.Expr("NULL")}), gormplugin.ErrShard)
+	}),
+	onShards("GraphOfARootByValueFollowsItsKey", map[int64]int{25: 3}, func(e *env) {
+		e.must(e.db.Create(Shopper{ID: keyOn(25, 1), Email: "25", Purchases: []Purchase{{Number: "A", Lines: []PurchaseLine{{}}}}}))
+	}),
+	onShards("KeysThatAreSetStayAndARetryKeepsThem", map[int64]int{50: purchaseRows - 3, 51: 1, 52: 1, 53: 1}, func(e *env) {
+		p := wholePurchase("A")
+		p.ID, p.Lines[1].ID, p.Bill.ID = types.ID[Purchase](keyOn(50, 1)), keyOn(51, 1), keyOn(52, 1)
+		p.Shopper.ID = keyOn(53, 1)
+		tx := e.db.Begin()
+		e.must(tx.WithContext(core.OnShard(e.Context(), 54)).Create(&p))
+		lines := slices.Clone(p.Lines)
+		e.must(tx.Rollback())
+		e.must(e.onShard(55).Clauses(upsertAll()).Create(&p))
+		equal(e, "line 0", p.Lines[0].ID, lines[0].ID)
+	}),
+	onShards("RowOnTwoShardsIsRefusedBeforeAnySQL", map[int64]int{8: 1}, func(e *env) {
+		lines := func() []PurchaseLine { return []PurchaseLine{{SKU: "1"}, {Parts: []LinePart{{Stock: nullKeyOn(7)}}}} }
+		stored := purchase(8, "A")
+		one, another := &Purchase{ID: stored.ID, Lines: lines()}, &Purchase{Lines: lines()} // on a shard that is still to be chosen
+		for _, rows := range []any{one, another, []*Purchase{one, another}} {
+			e.fails(e.db.Create(rows), gormplugin.ErrShard)
+			equal(e, "keys after a refusal", fmt.Sprint(one.Lines[0].ID, another.ID, another.Lines[0].ID), "0 0 0")
 		}
-		type Slot struct {
-			ID, CrateID types.Snowflake
-			GoodID      types.NullSnowflake `snowkey:"shard"`
-			Good        *Good
-		}
-		type Crate struct {
-			ID    types.Snowflake
-			Slots []Slot
-		}
-		db := e.sharded(&Good{}, &Crate{}, &Slot{})
-		stored := &Good{ID: keyOn(9, 1), SKU: "stored"}
-		e.must(db.Create(stored))
-		for _, slot := range []Slot{
-			{GoodID: types.NullSnowflake{Snowflake: stored.ID, Valid: true}},
-			{Good: &Good{SKU: "stored"}}, // which is found only when the crate is stored
-		} {
-			e.fails(e.onShard(3).Create(&Crate{Slots: []Slot{slot}}), gormplugin.ErrShard)
-		}
-		for _, table := range []string{"crates", "slots"} {
-			equal(e, "rows of "+table, len(e.keys(table, "id", "1", 1)), 0)
-		}
-		crate := Crate{Slots: []Slot{{Good: &Good{SKU: "stored"}}, {Good: &Good{SKU: "new"}}}}
-		e.must(e.onShard(9).Create(&crate))
-		for _, slot := range crate.Slots {
-			equal(e, "shard of a slot", shardLayout.Shard(slot.ID), 9)
-		}
-	}},
+		e.fails(e.onShard(6).Create(&Purchase{ShopperID: nullKeyOn(5)}), gormplugin.ErrShard)
+		equal(e, "statements", len(e.log.statements("")), 0)
+		e.must(e.db.Create(&stored))
+		e.fails(e.db.Updates(&Purchase{ID: stored.ID, Lines: lines()}), gormplugin.ErrShard)
+	}),
+
 	{"RowDoesNotFollowAStoredRowThatAnotherReferenceMetAsWell", func(e *env) {
 		type Ware struct {
 			ID  types.Snowflake
@@ -309,8 +309,8 @@ var shardCases = []testCase{
 			ID   types.Snowflake
 			Bays []Bay
 		}
-		db := e.sharded(&Ware{}, &Depot{}, &Shelf{}, &Bay{})
-		e.must(db.Create(&Ware{ID: keyOn(9, 1), SKU: "stored"}))
+		e.sharded(&Ware{}, &Depot{}, &Shelf{}, &Bay{})
+		e.must(e.db.Create(&Ware{ID: keyOn(9, 1), SKU: "stored"}))
 		bay := func() Bay {
 			ware := &Ware{SKU: "stored"}
 			return Bay{Ware: ware, Shelf: &Shelf{Ware: ware}}
@@ -331,39 +331,10 @@ var shardCases = []testCase{
 			Public string              `gorm:"size:40;snowflake"`
 			Stock  types.NullSnowflake `snowkey:"shard"`
 		}
-		db := e.sharded(&Pallet{})
+		e.sharded(&Pallet{})
 		p := Pallet{ID: keyOn(5, 1), Stock: nullKeyOn(7)}
-		e.must(db.Create(&p))
+		e.must(e.db.Create(&p))
 		equal(e, "shard of the other key", shardLayout.Shard(types.MustParse(p.Public)), 5)
-	}},
-	{"OmittedAssociationsHaveNoSay", func(e *env) {
-		db := e.sharded()
-		e.must(db.Create(&Shopper{ID: keyOn(12, 1), Email: "twelve"}))
-		p := wholePurchase("A")
-		p.ShopperID, p.Shopper = nullKeyOn(12), &Shopper{ID: keyOn(13, 1), Email: "13"}
-		p.Lines[0].Parts[0].Stock = nullKeyOn(14) // on another shard than its parent
-		e.must(db.Omit("Shopper", "Lines.Parts", "Tags.*", "Tags").Create(&p))
-		e.shards(map[int64]int{12: 1 + 1 + 1 + 2 + 1 + 2})
-		q := wholePurchase("B")
-		q.Lines[0].Parts[0].Stock = nullKeyOn(15)
-		e.must(e.onShard(16).Select("Number", "Lines", "Lines.SKU").Create(&q))
-		e.shards(map[int64]int{12: 8, 16: 3})
-	}},
-	{"RowsThatHooksAddFollow", func(e *env) {
-		db := e.sharded()
-		e.must(db.Create(&Shopper{ID: keyOn(17, 1), Email: "17"}))
-		p := Purchase{Number: "A", Lines: []PurchaseLine{{}}, ShopperID: nullKeyOn(17)}
-		p.Before = func() {
-			p.Lines = append(p.Lines, PurchaseLine{Parts: []LinePart{{}}}, PurchaseLine{})
-			p.Bill = &Bill{}
-		}
-		e.must(db.Create(&p))
-		e.shards(map[int64]int{17: 1 + 1 + 3 + 1 + 1})
-		q := Purchase{Number: "B", Bill: &Bill{}}
-		q.Before = func() { q.ShopperID = nullKeyOn(18) }
-		e.must(db.Create(&Shopper{ID: keyOn(18, 1), Email: "18"}))
-		e.must(db.Create(&q))
-		e.shards(map[int64]int{17: 7, 18: 3})
 	}},
 	{"JoinRowsHaveAFieldOfTheirOwnOrFollowTheOwner", func(e *env) {
 		type Player struct {
@@ -383,10 +354,8 @@ var shardCases = []testCase{
 			SquadID  types.Snowflake `gorm:"uniqueIndex:visit_pair"`
 			PlayerID types.Snowflake `gorm:"uniqueIndex:visit_pair" snowkey:"shard"`
 		}
-		db := e.sharded(&Player{})
-		if err := errors.Join(db.SetupJoinTable(&Squad{}, "Players", &Lineup{}), db.SetupJoinTable(&Squad{}, "Guests", &Visit{})); err != nil {
-			e.Fatalf("SetupJoinTable = %v; want no error", err)
-		}
+		e.sharded(&Player{})
+		e.ok("SetupJoinTable", errors.Join(e.db.SetupJoinTable(&Squad{}, "Players", &Lineup{}), e.db.SetupJoinTable(&Squad{}, "Guests", &Visit{})))
 		e.migrate(&Squad{}, &Lineup{}, &Visit{})
 		squad := Squad{ID: keyOn(1, 1), Players: []Player{{ID: keyOn(2, 1)}}, Guests: []Player{{ID: keyOn(3, 1)}}}
 		e.must(e.onShard(4).Create(&squad))
@@ -395,47 +364,5 @@ var shardCases = []testCase{
 			equal(e, "rows of "+table, len(list), 1)
 			equal(e, "shard of "+table, shardLayout.Shard(types.Snowflake(list[0])), want)
 		}
-	}},
-	{"MapsHaveTheShardOfTheirFieldOrOfTheContext", func(e *env) {
-		db := e.sharded()
-		e.must(db.Create(&Shopper{ID: keyOn(23, 1), Email: "23"}))
-		e.must(db.Model(&Purchase{}).Create([]map[string]any{{"number": "A", "shopper_id": keyOn(23, 1).Int64()}, {"Number": "B", "ShopperID": keyOn(23, 1)}}))
-		on := e.onShard(24).Model(&Purchase{}).Session(&gorm.Session{})
-		e.must(on.Create(map[string]any{"number": "C"}))
-		e.fails(on.Create(map[string]any{"number": "D", "shopper_id": keyOn(23, 1)}), gormplugin.ErrShard)
-		e.fails(on.Create(map[string]any{"number": "D", "shopper_id": gorm.Expr("NULL")}), gormplugin.ErrShard)
-		e.shards(map[int64]int{23: 3, 24: 1})
-	}},
-	{"GraphOfARootByValueFollowsItsKey", func(e *env) {
-		db := e.sharded()
-		e.must(db.Create(Shopper{ID: keyOn(25, 1), Email: "25", Purchases: []Purchase{{Number: "A", Lines: []PurchaseLine{{}}}}}))
-		e.shards(map[int64]int{25: 3})
-	}},
-	{"KeysThatAreSetStayAndARetryKeepsThem", func(e *env) {
-		db := e.sharded()
-		p := wholePurchase("A")
-		p.ID, p.Lines[1].ID, p.Bill.ID = types.ID[Purchase](keyOn(50, 1)), keyOn(51, 1), keyOn(52, 1)
-		p.Shopper.ID = keyOn(53, 1)
-		tx := db.Begin()
-		e.must(tx.WithContext(core.OnShard(e.Context(), 54)).Create(&p))
-		lines := slices.Clone(p.Lines)
-		e.must(tx.Rollback())
-		e.must(e.onShard(55).Clauses(clause.OnConflict{UpdateAll: true}).Create(&p))
-		equal(e, "line 0", p.Lines[0].ID, lines[0].ID)
-		e.shards(map[int64]int{50: purchaseRows - 3, 51: 1, 52: 1, 53: 1})
-	}},
-	{"RowOnTwoShardsIsRefusedBeforeAnySQL", func(e *env) {
-		db, id := e.sharded(), types.ID[Purchase](keyOn(8, 1))
-		lines := func() []PurchaseLine { return []PurchaseLine{{SKU: "1"}, {Parts: []LinePart{{Stock: nullKeyOn(7)}}}} }
-		one, another := &Purchase{ID: id, Lines: lines()}, &Purchase{Lines: lines()} // on a shard that is still to be chosen
-		for _, rows := range []any{one, another, []*Purchase{one, another}} {
-			e.fails(db.Create(rows), gormplugin.ErrShard)
-			equal(e, "keys after a refusal", fmt.Sprint(one.Lines[0].ID, another.ID, another.Lines[0].ID), "0 0 0")
-		}
-		e.fails(e.onShard(6).Create(&Purchase{ShopperID: nullKeyOn(5)}), gormplugin.ErrShard)
-		equal(e, "statements", len(e.log.statements("")), 0)
-		e.must(db.Create(&Purchase{ID: id, Number: "A"}))
-		e.fails(db.Updates(&Purchase{ID: id, Lines: lines()}), gormplugin.ErrShard)
-		e.shards(map[int64]int{8: 1})
 	}},
 }

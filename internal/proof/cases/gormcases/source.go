@@ -35,9 +35,7 @@ var sourceCases = []testCase{
 			{e.Context(), bad(-1), gormplugin.ErrBadKey},
 		} {
 			db := e.open(&gorm.Config{})
-			if err := db.Use(gormplugin.New(test.source)); err != nil {
-				e.Fatalf("Use = %v; want no error", err)
-			}
+			e.ok("Use", db.Use(gormplugin.New(test.source)))
 			list := []Label{{Text: "A"}, {ID: 42, Text: "B"}, {Text: "C"}, {Text: "D"}}
 			e.log.reset()
 			err := db.WithContext(test.ctx).Create(&list).Error
@@ -82,9 +80,7 @@ var sourceCases = []testCase{
 		e.migrate(&Item{})
 		db := e.open(&gorm.Config{})
 		pool, err := db.DB()
-		if err != nil {
-			e.Fatalf("DB = %v; want no error", err)
-		}
+		e.ok("DB", err)
 		pool.SetMaxOpenConns(1)
 		n := 0
 		source := gormplugin.SourceFunc(func(ctx context.Context) (types.Snowflake, error) {
@@ -95,9 +91,7 @@ var sourceCases = []testCase{
 		ctx, cancel := context.WithTimeout(e.Context(), time.Minute)
 		defer cancel()
 		db = db.WithContext(ctx)
-		if err = db.Use(gormplugin.New(source)); err != nil {
-			e.Fatalf("Use = %v; want no error", err)
-		}
+		e.ok("Use", db.Use(gormplugin.New(source)))
 		e.must(db.Create(&[]Item{{SKU: "A"}, {SKU: "B"}}))
 		e.stored("items", "sku", "B", 2)
 	}},
@@ -106,9 +100,7 @@ var sourceCases = []testCase{
 		plugin := gormplugin.New(e.src)
 		for _, number := range []string{"A", "B"} {
 			db, o := e.open(&gorm.Config{}), wholeOrder(number)
-			if err := errors.Join(db.Use(plugin), db.Create(&o).Error); err != nil {
-				e.Fatalf("Use and Create = %v; want no error", err)
-			}
+			e.ok("Use and Create", errors.Join(db.Use(plugin), db.Create(&o).Error))
 			e.matches(&o)
 		}
 	}},
@@ -117,8 +109,6 @@ var sourceCases = []testCase{
 // use installs the plugin of the case on db.
 func (e *env) use(db *gorm.DB) *gorm.DB {
 	e.Helper()
-	if err := db.Use(gormplugin.New(e.src, e.target.Options...)); err != nil {
-		e.Fatalf("Use = %v; want no error", err)
-	}
+	e.ok("Use", db.Use(gormplugin.New(e.src, e.target.Options...)))
 	return db
 }
