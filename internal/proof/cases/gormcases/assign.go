@@ -89,35 +89,4 @@ var assignCases = []testCase{
 		err := e.db.Create([]*Item{{}, nil}).Error // as GORM says it
 		equal(e, "error", fmt.Sprint(err), "slice data #1 is invalid: "+gorm.ErrInvalidData.Error())
 	}},
-	{"RetryAfterAFailureWritesTheSameKeys", func(e *env) {
-		e.migrate(orderModels...)
-		e.must(e.db.Create(&Order{Number: "A"}))
-		o := Order{Number: "A", Items: []Item{{SKU: "1"}}}
-		if e.db.Create(&o).Error == nil {
-			e.Error("Create of a duplicate = nil; want an error")
-		}
-		id := o.ID
-		e.fresh("ID after a failure", id)
-		o.Number = "B"
-		e.must(e.db.Create(&o))
-		equal(e, "ID after the retry", o.ID, id)
-		e.matches(&o)
-	}},
-	{"UpsertOfAPresetKeyWithChildrenWorksWhereSaveCannot", func(e *env) {
-		e.migrate(orderModels...)
-		o := Order{Number: "A", Items: []Item{{SKU: "1"}}}
-		o.ID = 42
-		// GORM tries to update first, and then saves the children of no order.
-		if tx := e.db.Save(&o); tx.Error == nil {
-			e.Error("Save = nil; want the error of the foreign key")
-		}
-		e.count("orders", 0)
-		for _, note := range []string{"first", "changed"} {
-			o.Note = note
-			e.must(e.db.Clauses(upsertAll()).Create(&o))
-			e.matches(&o)
-		}
-		e.stored("orders", "number", "A", 42)
-		e.count("items", 1)
-	}},
 }

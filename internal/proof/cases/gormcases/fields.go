@@ -368,7 +368,7 @@ var fieldCases = []testCase{
 		} {
 			row := model(test.cols...)
 			e.src = &counter{}
-			e.db = e.withPlugin(&gorm.Config{})
+			e.db = e.with(e.src)
 			if test.integers {
 				e.integers()
 			}

@@ -287,17 +287,10 @@ func (e *env) snapshot() (list []string) {
 	var tables []string
 	e.must(e.db.Raw(fmt.Sprintf("SELECT %s FROM %s AND substr(%s, 1, %d) = ?", name, catalog, name, len(e.prefix)), e.prefix).Scan(&tables))
 	for _, table := range tables {
-		var rows []map[string]any
 		e.looks++ // so that PostgreSQL's driver does not remember the types of the statement
-		e.must(e.db.Raw(fmt.Sprintf("SELECT * FROM %s -- %d", e.db.Statement.Quote(clause.Table{Name: table}), e.looks)).Scan(&rows))
+		rows, err := rowsOf(e.db, fmt.Sprintf("SELECT * FROM %s -- %d", e.db.Statement.Quote(clause.Table{Name: table}), e.looks))
+		e.ok("read "+table, err)
 		for _, row := range rows {
-			for name, value := range row {
-				if row[name] = fmt.Sprint(value); value == nil {
-					delete(row, name)
-				} else if text, ok := value.([]byte); ok {
-					row[name] = string(text)
-				}
-			}
 			list = append(list, fmt.Sprint(table, row))
 		}
 	}

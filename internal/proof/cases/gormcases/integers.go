@@ -3,7 +3,6 @@ package gormcases
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -72,14 +71,7 @@ var memberModels = []any{&Member{}, &Profile{}, &Post{}, &Notice{}, &Crew{}}
 func (e *env) integers(options ...gormplugin.Option) {
 	e.Helper()
 	e.src = &counter{first: 1 << 50}
-	e.integersFrom(e.src, options...)
-}
-
-func (e *env) integersFrom(src gormplugin.Source, options ...gormplugin.Option) {
-	e.Helper()
-	e.db = e.open(&gorm.Config{})
-	options = slices.Concat([]gormplugin.Option{gormplugin.WithIntegerKeys()}, e.target.Options, options)
-	e.ok("Use", e.db.Use(gormplugin.New(src, options...)))
+	e.db = e.with(e.src, append(options, gormplugin.WithIntegerKeys())...)
 }
 
 var integerCases = []testCase{
@@ -102,7 +94,7 @@ var integerCases = []testCase{
 		equal(e, "between", names(e.db.Where(gormplugin.CreatedBetween(hour(2), hour(3)))), "B")
 		equal(e, "older", names(e.db.Where(gormplugin.OlderThan(types.Snowflake(at(3)))).Order("id DESC")), "BA")
 		var wrong *gormplugin.ModelError
-		plain := e.use(e.open(&gorm.Config{}))
+		plain := e.with(e.src)
 		if tx := plain.Where(gormplugin.NewerThan(1)).Find(&[]Crew{}); !errors.As(tx.Error, &wrong) {
 			e.Errorf("a condition without the option = %v; want a ModelError", tx.Error)
 		}
@@ -151,7 +143,7 @@ var integerChecks = []testCase{
 	{"CountingMeetsIntegerKeysUntilItEnds", func(e *env) {
 		last := atomic.Int64{}
 		last.Store(1 << 50)
-		e.integersFrom(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { return types.Snowflake(last.Add(1)), nil }))
+		e.db = e.with(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { return types.Snowflake(last.Add(1)), nil }), gormplugin.WithIntegerKeys())
 		e.migrate(&Entry{}, &EntryLine{})
 		e.must(e.db.Create(&Entry{Name: "A", Lines: []EntryLine{{}}}))
 		e.ddl("INSERT INTO PRE_entries (name) VALUES ('raw')")
@@ -179,7 +171,7 @@ var integerChecks = []testCase{
 				e.Errorf("Check found %v; want only that the database counts", f)
 			}
 		}
-		plain := e.use(e.open(&gorm.Config{}))
+		plain := e.with(e.src)
 		var keys []string
 		for _, f := range e.check(plain, memberModels...) {
 			if f.Problem == schemacheck.NoKey {

@@ -2,6 +2,7 @@ package gormcases
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"gorm.io/gorm"
@@ -25,11 +26,11 @@ type Bearer struct{ ID types.Snowflake }
 var keylessCases = []testCase{
 	{"KeyIsNeverStoredAsZeroOrNULL", func(e *env) {
 		e.migrate(&Bearer{}, &Passport{}, &Item{})
-		hidden := gorm.Session{SkipHooks: true}
+		hidden, item, m := gorm.Session{SkipHooks: true}, Item{SKU: "A"}, map[string]any{"sku": "A"}
 		for what, tx := range map[string]*gorm.DB{
-			"omitted":                e.db.Omit("ID").Create(&Item{SKU: "A"}),
+			"omitted":                e.db.Omit("ID").Create(&item),
 			"omitted in a slice":     e.db.Omit("id").Create(&[]Item{{SKU: "A"}, {SKU: "B"}}),
-			"omitted in a map":       e.db.Model(&Item{}).Omit("ID").Create(map[string]any{"sku": "A"}),
+			"omitted in a map":       e.db.Model(&Item{}).Omit("ID").Create(m),
 			"omitted without hooks":  e.db.Session(&hidden).Omit("ID").Create(&Item{SKU: "A"}),
 			"omitted in an upsert":   e.db.Omit("ID").Clauses(clause.OnConflict{DoNothing: true}).Create(&Item{SKU: "A"}),
 			"no bearer":              e.db.Create(&Passport{Name: "A"}),
@@ -41,6 +42,8 @@ var keylessCases = []testCase{
 				e.Errorf("Create, %s = %v; want ErrNoKey", what, tx.Error)
 			}
 		}
+		equal(e, "keys asked for", e.src.given, 0)
+		equal(e, "memory", fmt.Sprint(item, m), "{0 0 A} map[sku:A]")
 		e.count("items", 0)
 		e.count("passports", 0)
 		p := Passport{Bearer: &Bearer{}, Name: "A"}

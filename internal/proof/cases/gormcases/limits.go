@@ -3,30 +3,37 @@ package gormcases
 import (
 	"gorm.io/gorm"
 
+	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
 )
 
 // These cases show what GORM itself makes impossible. It fails with a clear error,
 // or does the known thing. They also show the way out.
 var limitCases = []testCase{
-	{"SaveAfterAFailedCreateNeedsAnUpsert", func(e *env) {
+	{"SaveWithAKeyAndChildrenNeedsAnUpsert", func(e *env) {
 		e.migrate(orderModels...)
 		e.must(e.db.Create(&Order{Number: "A"}))
-		o := Order{Number: "A", Items: []Item{{SKU: "1"}}}
-		if e.db.Create(&o).Error == nil {
-			e.Fatal("Create of a duplicate = nil; want an error")
+		failed, preset := Order{Number: "A", Items: []Item{{SKU: "1"}}}, Order{Model: gormplugin.Model{ID: 42}, Items: []Item{{SKU: "1"}}}
+		if e.db.Create(&failed).Error == nil {
+			e.Error("Create of a duplicate = nil; want an error")
 		}
-		o.Number = "B"
-		id := o.ID
-		// It has a key now, so Save tries to update it, and saves children of an order that
-		// does not exist.
-		if e.db.Save(&o).Error == nil {
-			e.Error("Save = nil; want the error of the foreign key")
+		e.fresh("ID after a failure", failed.ID)
+		for number, o := range map[string]*Order{"B": &failed, "C": &preset} {
+			o.Number = number
+			id := o.ID
+			// It has a key, so Save tries to update it, and saves children of an order that does not exist.
+			if e.db.Save(o).Error == nil {
+				e.Error("Save = nil; want the error of the foreign key")
+			}
+			equal(e, "orders after Save", len(e.keys("orders", "id", "number", number)), 0)
+			for _, note := range []string{"first", "changed"} {
+				o.Note = note
+				e.must(e.db.Clauses(upsertAll()).Create(o))
+				e.matches(o)
+			}
+			e.stored("orders", "number", number, id)
+			e.stored("items", "order_id", id, o.Items[0].ID)
 		}
-		e.count("orders", 1)
-		e.must(e.db.Clauses(upsertAll()).Create(&o))
-		e.stored("orders", "number", "B", id)
-		e.stored("items", "order_id", id, o.Items[0].ID)
 	}},
 	{"RootOfATreeNeedsAParentThatCanBeNull", func(e *env) {
 		type Branch struct {

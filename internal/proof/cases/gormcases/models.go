@@ -108,6 +108,26 @@ type Pet struct {
 	OwnerID types.Snowflake
 }
 
+// A Hub is what a [Spoke] refers to.
+type Hub struct{ ID types.Snowflake }
+
+// A Spoke has a foreign key of every type.
+type Spoke struct {
+	ID    types.Snowflake
+	AID   types.Snowflake
+	A     *Hub
+	BID   *types.Snowflake
+	B     *Hub
+	CID   types.NullSnowflake
+	C     *Hub
+	DID   int64
+	D     *Hub
+	EID   uint64 // holds what is not negative
+	E     *Hub   `gorm:"constraint:-"`
+	OldID types.NullSnowflake
+	Old   *gormOld
+}
+
 // A Hooked is what its hooks do to it.
 type Hooked struct {
 	ID     types.Snowflake

@@ -653,7 +653,7 @@ type fate struct {
 func (o *oracle) foresee(b *batch, keys []types.Snowflake) (fates []fate, after []storedRow, err error) {
 	err = undone(o.plain, func(tx *gorm.DB) error {
 		for i := range b.rows {
-			before, err := rowsOf(tx, o.name)
+			before, err := o.rowsOf(tx)
 			if err != nil {
 				return err
 			}
@@ -662,7 +662,7 @@ func (o *oracle) foresee(b *batch, keys []types.Snowflake) (fates []fate, after 
 				if sent, _ := b.model.send(b, tx, []int{i}, keys, false); sent.Error != nil {
 					return 0, sent.Error
 				}
-				after, err = rowsOf(tx, o.name)
+				after, err = o.rowsOf(tx)
 				return len(after), err
 			}
 			f := fate{met: map[string]bool{}}
@@ -724,6 +724,8 @@ func (b *batch) mayMeet(i int, id string) bool {
 	return true
 }
 
+func (o *oracle) rowsOf(db *gorm.DB) ([]storedRow, error) { return rowsOf(db, "SELECT * FROM "+o.name) }
+
 // undone runs work in a transaction, or a savepoint, and rolls it back.
 func undone(db *gorm.DB, work func(tx *gorm.DB) error) error {
 	err := db.Transaction(func(tx *gorm.DB) error {
@@ -740,7 +742,7 @@ func undone(db *gorm.DB, work func(tx *gorm.DB) error) error {
 
 // statement runs one statement and compares what it does.
 func (o *oracle) statement(step int) error {
-	before, err := rowsOf(o.plain, o.name)
+	before, err := o.rowsOf(o.plain)
 	if err != nil {
 		return err
 	}
@@ -784,7 +786,7 @@ func (o *oracle) without(b *batch, before []storedRow) (*expectation, error) {
 			return sent.Error
 		}
 		var err error
-		want.after, err = rowsOf(tx, o.name)
+		want.after, err = o.rowsOf(tx)
 		return err
 	})
 	if want.refused != nil {
@@ -822,11 +824,11 @@ func (b *batch) all() (list []int) {
 func (o *oracle) with(b *batch, want *expectation, db, reader *gorm.DB) error {
 	before, fates, refused := want.before, want.fates, want.refused
 	sent, memory := b.model.send(b, db, b.all(), b.keys, true)
-	after, err := rowsOf(reader, o.name)
+	after, err := o.rowsOf(reader)
 	if err != nil {
 		return err
 	}
-	kids, err := rowsOf(reader, o.prefix+"oracle_kids")
+	kids, err := rowsOf(reader, "SELECT * FROM "+o.prefix+"oracle_kids")
 	if err != nil {
 		return err
 	}

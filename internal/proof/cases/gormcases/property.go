@@ -50,7 +50,7 @@ var propertyCases = []testCase{
 			prefix := e.prefix
 			e.prefix += fmt.Sprint(i, "_")
 			e.src = &counter{}
-			e.db = e.withPlugin(config)
+			e.db = e.use(e.open(config), e.src)
 			newWorld(e).play()
 			e.prefix = prefix
 		}

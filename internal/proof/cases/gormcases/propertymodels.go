@@ -198,7 +198,7 @@ func (w *world) fill(row reflect.Value, owned bool, levels int) {
 			continue
 		}
 		text := w.new()
-		if few := slices.Contains(unique, f.DBName) && w.often(8); few && (!owned || w.chance.IntN(40) == 0) {
+		if few := slices.Contains(unique, f.DBName) && w.often(5); few && (!owned || w.chance.IntN(40) == 0) {
 			text = f.DBName + strconv.Itoa(w.chance.IntN(8))
 		}
 		w.must(&gorm.DB{Error: f.Set(w.Context(), row, text)})

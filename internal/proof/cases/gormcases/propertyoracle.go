@@ -30,7 +30,7 @@ func (w *world) snapshot() (snapshot, error) {
 	}
 	all := snapshot{}
 	for _, table := range tables {
-		list, err := rowsOf(w.db, table)
+		list, err := rowsOf(w.db, "SELECT * FROM "+table)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", table, err)
 		}
@@ -39,9 +39,9 @@ func (w *world) snapshot() (snapshot, error) {
 	return all, nil
 }
 
-// rowsOf returns the rows of a table, in order.
-func rowsOf(db *gorm.DB, table string) (list []storedRow, err error) {
-	found, err := db.Raw("SELECT * FROM " + table).Rows()
+// rowsOf returns the rows of a query, in order.
+func rowsOf(db *gorm.DB, query string) (list []storedRow, err error) {
+	found, err := db.Raw(query).Rows()
 	if err != nil {
 		return nil, err
 	}

@@ -68,10 +68,7 @@ func held(key, ref string) string {
 }
 
 func keepCases() []testCase {
-	type Item struct {
-		ID      types.Snowflake
-		OrderID types.Snowflake
-	}
+	type Item struct{ ID, OrderID types.Snowflake }
 	type Order struct {
 		ID         types.Snowflake
 		CustomerID types.NullSnowflake
@@ -83,11 +80,7 @@ func keepCases() []testCase {
 		ID     types.Snowflake
 		Orders []Order
 	}
-	type Line struct {
-		ID       types.Snowflake
-		TenantID types.Snowflake
-		DealID   types.Snowflake
-	}
+	type Line struct{ ID, TenantID, DealID types.Snowflake }
 	type Deal struct {
 		TenantID types.Snowflake `gorm:"primaryKey"`
 		ID       types.Snowflake `gorm:"primaryKey"`

@@ -118,7 +118,7 @@ var rollingCases = []testCase{
 			Extern *string `gorm:"size:40;uniqueIndex"`
 			Note   string  `gorm:"size:40;not null;default:none"`
 		}
-		old, next := e.db, e.withPlugin(&gorm.Config{})
+		old, next := e.db, e.with(e.src)
 		e.ok("AutoMigrate", next.AutoMigrate(&Product{}))
 		all := func(target string) clause.OnConflict {
 			return clause.OnConflict{Columns: columns([]string{target}), UpdateAll: true}

@@ -53,7 +53,7 @@ func run(t *testing.T, target Target, prefix string, list []testCase) {
 	for i, c := range list {
 		t.Run(c.claim, func(t *testing.T) {
 			e := &env{T: t, target: target, prefix: fmt.Sprintf("%s%d_", prefix, i), src: &counter{}, database: target.Database(t)}
-			e.db = e.withPlugin(&gorm.Config{})
+			e.db = e.with(e.src)
 			c.run(e)
 		})
 	}
@@ -99,6 +99,19 @@ func (e *env) open(config *gorm.Config) *gorm.DB {
 	config.NamingStrategy = schema.NamingStrategy{TablePrefix: e.prefix, IdentifierMaxLength: 60}
 	config.Logger = &e.log
 	return e.database(config)
+}
+
+// use installs a plugin that asks src on db.
+func (e *env) use(db *gorm.DB, src gormplugin.Source, options ...gormplugin.Option) *gorm.DB {
+	e.Helper()
+	e.ok("Use", db.Use(gormplugin.New(src, append(options, e.target.Options...)...)))
+	return db
+}
+
+// with opens the target again, with such a plugin.
+func (e *env) with(src gormplugin.Source, options ...gormplugin.Option) *gorm.DB {
+	e.Helper()
+	return e.use(e.open(&gorm.Config{}), src, options...)
 }
 
 func (e *env) migrate(models ...any) {

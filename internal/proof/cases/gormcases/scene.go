@@ -178,7 +178,7 @@ func (s *scene) addMany(b *batch) {
 // does.
 func (s *scene) play(b *batch) error {
 	s.Helper()
-	before, err := rowsOf(s.plain, s.name)
+	before, err := s.rowsOf(s.plain)
 	if err != nil {
 		return err
 	}

@@ -49,10 +49,7 @@ func (e *env) playScopes(seed uint64, steps []int) (at int, failure error) {
 	if p.IntN(2) == 0 {
 		src.Layout, options = core.Twitter(), append(options, gormplugin.WithLayout(p.layout))
 	}
-	db := e.open(&gorm.Config{})
-	if err := db.Use(gormplugin.New(src, options...)); err != nil {
-		return 0, err
-	}
+	db := e.with(src, options...)
 	e.must(db.Where("1 = 1").Unscoped().Delete(&Event{}))
 	p.ids = []types.Snowflake{1, p.layout.Max(p.layout.Exhausted())} // the first as a database counts them
 	for range 40 {

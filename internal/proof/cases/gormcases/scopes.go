@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +20,6 @@ import (
 type Event struct {
 	gormplugin.Model
 	Name string `gorm:"size:40"`
-}
-
-// inTime opens the target again, with a plugin that knows layout.
-func (e *env) inTime(layout gormplugin.Layout) *gorm.DB {
-	e.Helper()
-	db := e.open(&gorm.Config{})
-	e.ok("Use", db.Use(gormplugin.New(e.src, gormplugin.WithLayout(layout))))
-	return db
 }
 
 // events stores rows with these keys.
@@ -48,7 +39,7 @@ func found[T any](e *env, what string, tx *gorm.DB, want ...types.Snowflake) {
 	e.Helper()
 	var list []T
 	e.must(tx.Find(&list))
-	e.same(what, idsOf(list), want)
+	equal(e, what, idsOf(list), want)
 }
 
 func idsOf[T any](list []T) (ids []types.Snowflake) {
@@ -58,27 +49,20 @@ func idsOf[T any](list []T) (ids []types.Snowflake) {
 	return ids
 }
 
-func (e *env) same(what string, got, want []types.Snowflake) {
-	e.Helper()
-	if !slices.Equal(got, want) {
-		e.Errorf("%s found %d; want %d", what, got, want)
-	}
-}
-
 var scopeCases = []testCase{
 	{"RandomConditionsSelectWhatAFilterInGoDoes", func(e *env) {
 		e.migrate(&Event{})
 		e.play(5*e.runs(), 150, e.playScopes)
 	}},
 	{"ConditionsServeTheGenericAPI", func(e *env) {
-		db := e.inTime(core.Twitter())
+		db := e.with(e.src, gormplugin.WithLayout(core.Twitter()))
 		e.events(keyAt(1), keyAt(2), keyAt(3), keyAt(4))
 		ctx := e.Context()
 		get := func(what string, q gorm.ExecInterface[Event], want ...types.Snowflake) {
 			e.Helper()
 			list, err := q.Find(ctx)
 			e.ok(fmt.Sprintf("%s", what), err)
-			e.same(what, idsOf(list), want)
+			equal(e, what, idsOf(list), want)
 		}
 		between := gormplugin.CreatedBetween(keyTime(2), keyTime(4))
 		get("Where", gorm.G[Event](db).Where(between).Order("id"), keyAt(2), keyAt(3))
@@ -95,7 +79,7 @@ var scopeCases = []testCase{
 		}
 	}},
 	{"ColumnOfAConditionIsQualified", func(e *env) {
-		db := e.inTime(core.Twitter())
+		db := e.with(e.src, gormplugin.WithLayout(core.Twitter()))
 		e.migrate(orderModels...)
 		for i := types.Snowflake(1); i <= 3; i++ {
 			id := keyAt(i)
@@ -132,7 +116,7 @@ var scopeCases = []testCase{
 		for _, name := range []string{"Nullable", "any", "Pointer", "unsigned"} {
 			var ids []types.Snowflake
 			e.must(db.Model(&Mention{}).Where(newer.On(name)).Pluck("id", &ids))
-			e.same("a reference in "+name, ids, []types.Snowflake{keyAt(1)})
+			equal(e, "a reference in "+name, ids, []types.Snowflake{keyAt(1)})
 		}
 		for _, target := range []clause.JoinTarget{
 			clause.InnerJoin.Association("Customer"),
@@ -145,7 +129,7 @@ var scopeCases = []testCase{
 				}
 				return nil
 			}).Find(e.Context())
-			e.same(fmt.Sprintf("a generic join of %+v, error %v,", target, err), idsOf(list), []types.Snowflake{keyAt(1)})
+			equal(e, fmt.Sprintf("a generic join of %+v, error %v,", target, err), idsOf(list), []types.Snowflake{keyAt(1)})
 		}
 		var list []Order
 		e.must(db.Preload("Items", gormplugin.OlderThan(keyAt(3)).On("order_id")).Order("id").Find(&list))
@@ -237,7 +221,7 @@ var scopeCases = []testCase{
 			TenantID types.Snowflake `gorm:"primaryKey"`
 			ID       types.Snowflake `gorm:"primaryKey"`
 		}
-		db := e.inTime(core.Twitter())
+		db := e.with(e.src, gormplugin.WithLayout(core.Twitter()))
 		e.migrate(&Tenant{})
 		var ids []types.Snowflake
 		var tenants []Tenant
@@ -300,24 +284,9 @@ func (e *env) explain(db *gorm.DB, query func(tx *gorm.DB) *gorm.DB) (plan strin
 			want = []string{"TableRangeScan"} // the key is the table
 		}
 	}
-	rows, err := db.Raw(verb + db.ToSQL(query)).Rows()
+	rows, err := rowsOf(db, verb+db.ToSQL(query))
 	e.ok("EXPLAIN", err)
-	defer func() { _ = rows.Close() }()
-	columns, err := rows.Columns()
-	e.ok("Columns", err)
-	var text strings.Builder
-	for rows.Next() {
-		cells, into := make([][]byte, len(columns)), make([]any, len(columns))
-		for i := range cells {
-			into[i] = &cells[i]
-		}
-		e.ok("Scan", rows.Scan(into...))
-		for _, cell := range cells {
-			text.WriteString(string(cell) + " ")
-		}
-		text.WriteByte('\n')
-	}
-	plan = text.String()
+	plan = fmt.Sprint(rows)
 	if db.Name() == "sqlite" { // an index of its own, or the rowid
 		plan = strings.ReplaceAll(plan, "sqlite_autoindex", "PRIMARY KEY")
 	}

@@ -337,9 +337,7 @@ var shardCases = []testCase{
 		equal(e, "shard of the other key", shardLayout.Shard(types.MustParse(p.Public)), 5)
 	}},
 	{"JoinRowsHaveAFieldOfTheirOwnOrFollowTheOwner", func(e *env) {
-		type Player struct {
-			ID types.Snowflake
-		}
+		type Player struct{ ID types.Snowflake }
 		type Squad struct {
 			ID      types.Snowflake
 			Players []Player `gorm:"many2many:lineups"`

@@ -34,8 +34,7 @@ var sourceCases = []testCase{
 			{e.Context(), bad(0), gormplugin.ErrBadKey},
 			{e.Context(), bad(-1), gormplugin.ErrBadKey},
 		} {
-			db := e.open(&gorm.Config{})
-			e.ok("Use", db.Use(gormplugin.New(test.source)))
+			db := e.with(test.source)
 			list := []Label{{Text: "A"}, {ID: 42, Text: "B"}, {Text: "C"}, {Text: "D"}}
 			e.log.reset()
 			err := db.WithContext(test.ctx).Create(&list).Error
@@ -104,11 +103,4 @@ var sourceCases = []testCase{
 			e.matches(&o)
 		}
 	}},
-}
-
-// use installs the plugin of the case on db.
-func (e *env) use(db *gorm.DB) *gorm.DB {
-	e.Helper()
-	e.ok("Use", db.Use(gormplugin.New(e.src, e.target.Options...)))
-	return db
 }

@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -99,18 +98,6 @@ var statementCases = []testCase{
 		e.must(e.db.Create(&o))
 		e.stored("orders", "number", "A", id)
 	}},
-	{"OmittedKeyIsRefused", func(e *env) {
-		e.migrate(&Item{})
-		item, list := Item{SKU: "A"}, []Item{{SKU: "B"}}
-		m := map[string]any{"sku": "C"}
-		e.fails(e.db.Omit("ID").Create(&item), gormplugin.ErrNoKey)
-		e.fails(e.db.Omit("id").Create(&list), gormplugin.ErrNoKey)
-		e.fails(e.db.Model(&Item{}).Omit("ID").Create(m), gormplugin.ErrNoKey)
-		equal(e, "ID", item.ID, 0)
-		equal(e, "list[0].ID", list[0].ID, 0)
-		equal(e, "m[id]", m["id"], nil)
-		equal(e, "keys asked for", e.src.given, 0)
-	}},
 	{"ScopesUnscopedAndTableChangeNothing", func(e *env) {
 		e.migrate(&Label{})
 		e.must(e.db.Exec("CREATE TABLE " + e.prefix + "other (id bigint PRIMARY KEY, text varchar(40) UNIQUE)"))
@@ -137,10 +124,4 @@ var statementCases = []testCase{
 		}
 		e.count("labels", 0)
 	}},
-}
-
-// withPlugin opens the target a second time, with another config.
-func (e *env) withPlugin(config *gorm.Config) *gorm.DB {
-	e.Helper()
-	return e.use(e.open(config))
 }

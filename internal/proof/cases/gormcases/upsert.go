@@ -79,14 +79,6 @@ type Numbered struct {
 	Name    string `gorm:"size:40;uniqueIndex"`
 }
 
-// withSource opens the target with a plugin of its own.
-func (e *env) withSource(next gormplugin.SourceFunc) *gorm.DB {
-	e.Helper()
-	db := e.open(&gorm.Config{})
-	e.ok("Use", db.Use(gormplugin.New(next)))
-	return db
-}
-
 // withOld stores orders.
 func (e *env) withOld() {
 	e.Helper()
@@ -376,7 +368,7 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 		}
 		// MySQL uses every unique key, even one that the model does not declare.
 		e.ddl("CREATE UNIQUE INDEX PRE_name ON PRE_nodes (name)")
-		other := e.withPlugin(&gorm.Config{})
+		other := e.with(e.src)
 		e.fails(other.Clauses(target).Create(&Node{ID: 6, Name: "B"}), gormplugin.ErrKeyRewrite)
 		e.stored("nodes", "name", "B", 5)
 	}},
@@ -402,7 +394,7 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 			} else {
 				e.uniqueLower("labels", "text") // by which no row can be found
 			}
-			db := e.withSource(func(context.Context) (types.Snowflake, error) { last += test.step; return last, nil })
+			db := e.with(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { last += test.step; return last, nil }))
 			list := make([]Label, 40)
 			for i := range list {
 				list[i].Text = fmt.Sprint(i)
@@ -427,7 +419,7 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 		e.withOld()
 		e.migrate(&Node{})
 		last := types.Snowflake(1000)
-		db := e.withSource(func(context.Context) (types.Snowflake, error) { last++; return last, nil })
+		db := e.with(gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { last++; return last, nil }))
 		labels := func(from, n int) *[]Label {
 			list := make([]Label, n)
 			for i := range list {
