@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
@@ -45,8 +44,8 @@ var impossibleCases = []testCase{
 		e.impossible(e.db.Omit("sku").Create(&list), "Item[1].ID")
 		e.impossible(e.db.Select("SKU").Create(&list), "Item[1].ID")
 		e.impossible(e.db.Session(&gorm.Session{DryRun: true}).Create(&list), "Item[1].ID")
-		e.impossible(e.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list), "Item[1].ID")
-		e.impossible(e.db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&list), "Item[1].ID")
+		e.impossible(e.db.Clauses(doNothing()).Create(&list), "Item[1].ID")
+		e.impossible(e.db.Clauses(upsertAll()).Create(&list), "Item[1].ID")
 		e.impossible(e.db.Save(&list), "Item[1].ID")
 		e.impossible(e.db.Session(&gorm.Session{SkipHooks: true}).Create(&list), "Item[1].ID")
 		equal(e, "list[0].ID", list[0].ID, 0)

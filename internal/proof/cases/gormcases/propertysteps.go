@@ -109,7 +109,7 @@ func (e *env) upserts(update, unique string, filter clause.Expression) []upsertK
 		{"DO NOTHING on " + unique, doNothing(unique)},
 		{"DO UPDATE", doUpdate(update, unique)},
 		{"DO UPDATE WHERE", filtered},
-		{"UpdateAll on " + unique, clause.OnConflict{Columns: columns([]string{unique}), UpdateAll: true}},
+		{"UpdateAll on " + unique, upsertAll(unique)},
 		{"UpdateAll", upsertAll()},
 	}
 	if modifier := map[string]string{"sqlite": "OR IGNORE", "mysql": "IGNORE"}[e.db.Name()]; modifier != "" {

@@ -40,18 +40,6 @@ func repairRows() []checkRow {
 	}
 }
 
-// keeps returns a case in which the statements for models keep all but types and counters.
-func keeps(claim, on, tables string, models ...any) testCase {
-	return testCase{claim, func(e *env) {
-		e.only(e.on(on), "it is for "+on)
-		e.make(tables)
-		if len(e.check(e.db, models...)) == 0 {
-			e.Error("Check finds nothing; want something to repair")
-		}
-		e.mends(nil, models...)
-	}}
-}
-
 // held returns tables that foreign keys bind, with keys of a type. PRE_notes are of no model,
 // and have to follow.
 func held(key, ref string) string {
@@ -67,7 +55,8 @@ func held(key, ref string) string {
 	INSERT INTO PRE_notes VALUES ('5', '4')`)
 }
 
-func keepCases() []testCase {
+// keepRows are tables of which the statements keep all but types and counters.
+func keepRows() []checkRow {
 	type Item struct{ ID, OrderID types.Snowflake }
 	type Order struct {
 		ID         types.Snowflake
@@ -87,26 +76,34 @@ func keepCases() []testCase {
 		Lines    []Line          `gorm:"foreignKey:TenantID,DealID;references:TenantID,ID"`
 	}
 	tree := []any{&Customer{}, &Order{}, &Item{}}
-	return []testCase{
-		keeps("RepairKeepsForeignKeysBetweenTexts", "!sqlite", held("varchar(40) NOT NULL", "varchar(40)"), tree...),
-		keeps("RepairKeepsForeignKeysBetweenShortTexts", "!sqlite", held("varchar(19) NOT NULL", "varchar(19)"), tree...),
-		keeps("RepairKeepsForeignKeysBetweenIntegers", "postgres", held("integer NOT NULL", "integer"), tree...),
-		keeps("RepairKeepsForeignKeysBetweenCountedIntegers", "mysql", held("int NOT NULL AUTO_INCREMENT", "int"), tree...),
-		keeps("RepairKeepsForeignKeysBetweenCountedIntegersWithoutASign", "mysql", held("int unsigned NOT NULL AUTO_INCREMENT", "int unsigned"), tree...),
-		keeps("RepairKeepsForeignKeysBetweenCountedKeysWithoutASign", "mysql", held("bigint unsigned NOT NULL AUTO_INCREMENT", "bigint unsigned"), tree...),
-		keeps("RepairKeepsForeignKeysOfSeveralColumns", "!sqlite", `deals (tenant_id varchar(40) NOT NULL, id varchar(40) NOT NULL, PRIMARY KEY (tenant_id, id));
+	return []checkRow{
+		{claim: "RepairKeepsForeignKeysBetweenTexts", on: "!sqlite", tables: held("varchar(40) NOT NULL", "varchar(40)"), models: tree, mends: true},
+		{claim: "RepairKeepsForeignKeysBetweenShortTexts", on: "!sqlite", tables: held("varchar(19) NOT NULL", "varchar(19)"), models: tree, mends: true},
+		{claim: "RepairKeepsForeignKeysBetweenIntegers", on: "postgres", tables: held("integer NOT NULL", "integer"), models: tree, mends: true},
+		{claim: "RepairKeepsForeignKeysBetweenCountedIntegers", on: "mysql", tables: held("int NOT NULL AUTO_INCREMENT", "int"), models: tree, mends: true},
+		{claim: "RepairKeepsForeignKeysBetweenCountedIntegersWithoutASign", on: "mysql", tables: held("int unsigned NOT NULL AUTO_INCREMENT", "int unsigned"), models: tree, mends: true},
+		{claim: "RepairKeepsForeignKeysBetweenCountedKeysWithoutASign", on: "mysql", tables: held("bigint unsigned NOT NULL AUTO_INCREMENT", "bigint unsigned"), models: tree, mends: true},
+		{
+			claim: "RepairKeepsForeignKeysOfSeveralColumns", on: "!sqlite", models: []any{&Deal{}, &Line{}}, mends: true,
+			tables: `deals (tenant_id varchar(40) NOT NULL, id varchar(40) NOT NULL, PRIMARY KEY (tenant_id, id));
 			lines (id varchar(40) NOT NULL PRIMARY KEY, tenant_id varchar(40) NOT NULL, deal_id varchar(40) NOT NULL,
 				CONSTRAINT PRE_a FOREIGN KEY (tenant_id, deal_id) REFERENCES PRE_deals (tenant_id, id) ON DELETE CASCADE);
 			INSERT INTO PRE_deals VALUES ('1', '2');
-			INSERT INTO PRE_lines VALUES ('3', '1', '2')`, &Deal{}, &Line{}),
+			INSERT INTO PRE_lines VALUES ('3', '1', '2')`,
+		},
 		// Keys of another making are not touched.
-		keeps("RepairWidensTextThatAForeignKeyBinds", "!sqlite", `texts (id varchar(10) NOT NULL PRIMARY KEY);
+		{
+			claim: "RepairWidensTextThatAForeignKeyBinds", on: "!sqlite", models: []any{&Text{}, &TextPart{}, &TextNote{}}, mends: true,
+			tables: `texts (id varchar(10) NOT NULL PRIMARY KEY);
 			text_parts (id bigint NOT NULL PRIMARY KEY, text_id varchar(12) NOT NULL, CONSTRAINT PRE_a FOREIGN KEY (text_id) REFERENCES PRE_texts (id) ON DELETE CASCADE);
 			text_notes (id bigint NOT NULL PRIMARY KEY, text_id varchar(40), CONSTRAINT PRE_b FOREIGN KEY (text_id) REFERENCES PRE_texts (id));
 			INSERT INTO PRE_texts VALUES ('007'), ('x');
-			INSERT INTO PRE_text_parts VALUES (1, '007')`, &Text{}, &TextPart{}, &TextNote{}),
+			INSERT INTO PRE_text_parts VALUES (1, '007')`,
+		},
 		// Elsewhere a foreign key has neither.
-		keeps("RepairKeepsTheCommentAndTheTriggersOfAForeignKey", "postgres", `boxes (id varchar(40) PRIMARY KEY, CONSTRAINT "PRE_it's" FOREIGN KEY (id) REFERENCES PRE_boxes (id));
+		{
+			claim: "RepairKeepsTheCommentAndTheTriggersOfAForeignKey", on: "postgres", models: []any{&Box{}, &Part{}}, mends: true,
+			tables: `boxes (id varchar(40) PRIMARY KEY, CONSTRAINT "PRE_it's" FOREIGN KEY (id) REFERENCES PRE_boxes (id));
 			parts (id varchar(40) PRIMARY KEY, box_id varchar(40), CONSTRAINT PRE_a FOREIGN KEY (box_id) REFERENCES PRE_boxes (id) ON DELETE CASCADE DEFERRABLE);
 			COMMENT ON CONSTRAINT PRE_a ON PRE_parts IS 'it''s a \ "comment"';
 			COMMENT ON CONSTRAINT "PRE_it's" ON PRE_boxes IS 'itself';
@@ -114,7 +111,8 @@ func keepCases() []testCase {
 			DO $$DECLARE change text; BEGIN FOR change IN
 				SELECT format('ALTER TABLE PRE_boxes ENABLE %s TRIGGER %I', CASE proname WHEN 'RI_FKey_cascade_del' THEN 'ALWAYS' ELSE 'REPLICA' END, tgname)
 				FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid WHERE tgrelid = 'PRE_boxes'::regclass AND proname IN ('RI_FKey_cascade_del', 'RI_FKey_noaction_upd')
-			LOOP EXECUTE change; END LOOP; END$$`, &Box{}, &Part{}),
+			LOOP EXECUTE change; END LOOP; END$$`,
+		},
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
@@ -120,9 +119,6 @@ var rollingCases = []testCase{
 		}
 		old, next := e.db, e.with(e.src)
 		e.ok("AutoMigrate", next.AutoMigrate(&Product{}))
-		all := func(target string) clause.OnConflict {
-			return clause.OnConflict{Columns: columns([]string{target}), UpdateAll: true}
-		}
 		for i := range 3 {
 			code := func(s string) *string { return text(fmt.Sprint(s, i)) }
 			a := Product{Code: code("A"), Extern: code("xA"), Note: "new"}
@@ -136,10 +132,10 @@ var rollingCases = []testCase{
 			b := oldProduct{Code: code("B"), SKU: "old"}
 			e.must(old.Create(&b))
 			again := Product{Code: code("B"), Extern: code("xB"), Note: "new"}
-			e.must(next.Clauses(all("code")).Create(&again))
+			e.must(next.Clauses(upsertAll("code")).Create(&again))
 			equal(e, "the row of the old release in the new one's memory", again.ID, b.ID)
 			more := oldProduct{Code: code("B"), SKU: "again"}
-			e.must(old.Clauses(all("code")).Create(&more))
+			e.must(old.Clauses(upsertAll("code")).Create(&more))
 			equal(e, "the row of both releases in the old one's memory", more.ID, b.ID)
 			b.SKU = "saved"
 			e.must(old.Save(&b))

@@ -61,7 +61,7 @@ func run(t *testing.T, target Target, prefix string, list []testCase) {
 
 // checks returns the cases of schemacheck and of docs/migrating.md.
 func checks() []testCase {
-	return slices.Concat(rowCases(modelRows()), rowCases(tableRows()), rowCases(signRows()), checkCases, rowCases(repairRows()), keepCases(), repairCases,
+	return slices.Concat(rowCases(modelRows()), rowCases(tableRows()), rowCases(signRows()), checkCases, rowCases(repairRows()), rowCases(keepRows()), repairCases,
 		rowCases(integerRows()), integerChecks, migratingCases, backCases)
 }
 

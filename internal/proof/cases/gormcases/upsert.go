@@ -32,7 +32,9 @@ func doUpdate(column string, target ...string) clause.OnConflict {
 	return clause.OnConflict{Columns: columns(target), DoUpdates: clause.AssignmentColumns([]string{column})}
 }
 
-func upsertAll() clause.OnConflict { return clause.OnConflict{UpdateAll: true} }
+func upsertAll(target ...string) clause.OnConflict {
+	return clause.OnConflict{Columns: columns(target), UpdateAll: true}
+}
 
 // noDefault is why TiDB cannot run a case.
 const noDefault = "DEFAULT (3+4) is no default of TiDB"
@@ -506,7 +508,7 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 		}
 		for range 2 {
 			met(e, doUpdate("name", "name"), &Hidden{Name: "A"})
-			met(e, clause.OnConflict{Columns: columns([]string{"name"}), DoNothing: true}, &Hidden{Name: "A"})
+			met(e, doNothing("name"), &Hidden{Name: "A"})
 			met(e, doNothing(), &Half{Name: "1"})
 		}
 		old, bare := Public{Name: "A"}, Bare{}
