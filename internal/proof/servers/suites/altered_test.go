@@ -26,10 +26,11 @@ type altered struct {
 // PostgreSQL refuses a prepared SELECT whose columns have got other types: "cached plan
 // must not change result type". pgx keeps SELECTs prepared on each connection.
 func TestTypesThatChangeCostNoCallOfSqlx(t *testing.T) {
-	for name, mode := range bulkModes {
-		t.Run(name, func(t *testing.T) {
+	t.Parallel()
+	for _, mode := range waysTo("PostgreSQL") {
+		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			d := sqlxPostgres(t, mode.driver, mode.parameters...)
+			d := mode.place(t).sqlx(t)
 			const connections = 3
 			d.DB.SetMaxOpenConns(connections)
 			d.DB.SetMaxIdleConns(connections)
@@ -82,6 +83,7 @@ func TestTypesThatChangeCostNoCallOfSqlx(t *testing.T) {
 }
 
 func TestTypesThatChangeCostNoCallOfGORM(t *testing.T) {
+	t.Parallel()
 	type altered struct {
 		ID   types.Snowflake
 		Code string `gorm:"size:20;uniqueIndex"`
@@ -93,7 +95,7 @@ func TestTypesThatChangeCostNoCallOfGORM(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config.Logger = logger.Discard
-			pool := sqlxPostgres(t, "pgx").DB
+			pool := sqlxOn(t, "pgx").DB
 			pool.SetMaxOpenConns(1)
 			db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool.DB}), &config)
 			must(t, err)

@@ -167,13 +167,10 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
 	t.Run("stores", func(t *testing.T) {
 		stores := newCrowd(t, 6)
 		defer stores.wait()
-		for _, s := range leaseServers {
-			if s.server == "" {
-				continue
-			}
-			stores.run(s.server, func(t *testing.T) {
-				g := s.make(t)
-				run(t, chaos.Leases{Store: s.server, DSN: g.dsn, Lister: g.store(t, g.open(t))})
+		for server := range servers {
+			stores.run(server, func(t *testing.T) {
+				g := waysTo(server)[0].target(t)
+				run(t, chaos.Leases{Store: server, DSN: g.dsn, Lister: g.store(t, g.open(t))})
 			})
 		}
 		for name, s := range chaosServers {
@@ -196,16 +193,16 @@ func TestProcessesInChaosRepeatIDsOnlyWithoutWhatProtectsThem(t *testing.T) {
 // Five processes are killed, stopped, continued and restarted, and their requests get
 // lost. With a longer -chaos.for there is also a run that must repeat numbers.
 func TestProcessesInChaosRepeatNoNumber(t *testing.T) {
-	eachServer(t, func(t *testing.T, server string, make func(t *testing.T) leaseTarget) {
+	eachServer(t, func(t *testing.T, w way) {
 		t.Parallel()
 		for _, torn := range []bool{false, true} {
 			if torn && !chaos.Long() {
 				return
 			}
-			g := make(t)
+			g := w.target(t)
 			s := g.segments(t, g.open(t), "")
 			must(t, s.CreateTables(t.Context()))
-			chaos.Segments{Name: server, DSN: g.dsn, SegmentStore: s, Torn: torn}.Run(t)
+			chaos.Segments{Name: w.server, DSN: g.dsn, SegmentStore: s, Torn: torn}.Run(t)
 		}
 	})
 }
@@ -213,15 +210,15 @@ func TestProcessesInChaosRepeatNoNumber(t *testing.T) {
 // Four processes store invoices. They are killed, stopped and continued, roll back, and
 // lose their connections.
 func TestProcessesInChaosLeaveNoGap(t *testing.T) {
-	eachServer(t, func(t *testing.T, server string, make func(t *testing.T) leaseTarget) {
+	eachServer(t, func(t *testing.T, w way) {
 		t.Parallel()
 		run := func(t *testing.T, level sql.IsolationLevel, torn bool) {
 			t.Helper()
-			g := make(t)
-			db := chaos.SerialDatabase{DB: g.open(t), Dialect: g.dialect}
-			chaos.Serials{Name: server, DSN: g.dsn, SerialDatabase: db, Level: level, Torn: torn}.Run(t)
+			g := w.target(t)
+			db := chaos.SerialDatabase{DB: g.open(t), Dialect: g.dialect()}
+			chaos.Serials{Name: w.server, DSN: g.dsn, SerialDatabase: db, Level: level, Torn: torn}.Run(t)
 		}
-		for _, level := range levels(t, make(t)) {
+		for _, level := range levels(t, w.target(t)) {
 			t.Run(level.String(), func(t *testing.T) { run(t, level, false) })
 		}
 		t.Run("torn", func(t *testing.T) { run(t, sql.LevelDefault, true) })

@@ -14,7 +14,6 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // takers return the first and the last number of a range, taken by a Store on a pool of a test.
@@ -54,10 +53,10 @@ var takers = map[string]func(t *testing.T, g leaseTarget) (make func(db *sql.DB)
 // 10.11 reports that in the answer to a write or a COMMIT, and at times not in the answer to a read:
 // the statements that follow then stand alone, and the COMMIT ends nothing.
 func TestNumbersOfATransactionThatTheServerHasEndedAreNotReturned(t *testing.T) {
-	for server, dsn := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
+	for _, server := range []string{"MariaDB", "MySQL"} {
 		for name, prepare := range takers {
 			t.Run(server+"/"+name, func(t *testing.T) {
-				g := leaseMySQL(t, dsn(t), func(c *mysql.Config) { c.InterpolateParams = true })
+				g := wayTo(server + "Interpolated").target(t)
 				open := prepare(t, g)
 				others := open(g.open(t))
 				take := func() (first, last int64) {
@@ -69,21 +68,20 @@ func TestNumbersOfATransactionThatTheServerHasEndedAreNotReturned(t *testing.T) 
 				// The transaction is ended before a statement, and the other takes twice late statements later.
 				for at, late := 1, 0; ; at, late = at+late/2, (late+1)%3 {
 					var first, last int64
+					var deadlock error
 					within, statement := false, 0
 					c := &endedConnector{Connector: g.connector(t)}
 					own := open(g.pool(t, c))
 					c.before = func(conn driver.Conn, reads bool) error {
 						if statement++; statement == at {
-							_, err := conn.(driver.ExecerContext).ExecContext(t.Context(), "ROLLBACK", nil)
-							must(t, err)
-							within = true
+							within, deadlock = true, rollback(t, conn)
 						}
 						if within && statement == at+late {
 							first, _ = take()
 							_, last = take()
 						}
 						if statement == at && !reads {
-							return &mysql.MySQLError{Number: 1213}
+							return deadlock
 						}
 						return nil
 					}
@@ -123,6 +121,13 @@ type endedConnector struct {
 func (c *endedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	return &endedConn{Conn: conn, connector: c}, err
+}
+
+// rollback ends the transaction of a connection, and returns what the server says of the write that meets this.
+func rollback(t *testing.T, conn driver.Conn) error {
+	_, err := conn.(driver.ExecerContext).ExecContext(t.Context(), "ROLLBACK", nil)
+	must(t, err)
+	return &mysql.MySQLError{Number: 1213}
 }
 
 type endedConn struct {

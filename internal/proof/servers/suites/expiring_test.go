@@ -32,7 +32,7 @@ func (c expiring) Deadline() (time.Time, bool) {
 	if c.Err() != nil {
 		return time.Now(), true
 	}
-	return time.Now().Add(time.Hour), true
+	return time.Now().Add(faultMost), true
 }
 
 // poll waits until holds, and returns false if ctx ends before that.

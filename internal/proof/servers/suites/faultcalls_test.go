@@ -146,11 +146,11 @@ type faultWrite struct {
 }
 
 // call returns the kind of calls.
-func (w faultWrite) call(name string, on func(faultTarget) bool) faultCall {
+func (w faultWrite) call(name string, on func(way) bool) faultCall {
 	return faultCall{name: name, on: on, tables: faultTables, make: w.make}
 }
 
-func (w faultWrite) make(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error) {
+func (w faultWrite) make(ctx context.Context, g *faultGroup, cell int64, _ *sqlx.DB) (*faultRun, error) {
 	rows := faultRows(cell, w.rows, w.items)
 	for i := range w.old {
 		_, err := g.around.ExecContext(ctx, fmt.Sprintf("INSERT INTO orders VALUES (%d, %d, '%d-%d', 1)", cell*100_000+99_000+int64(i), cell, cell, i))
@@ -168,8 +168,9 @@ func (w faultWrite) make(ctx context.Context, g *faultGroup, cell int64) (*fault
 	}
 	stored := false // as of the last judgement
 	return &faultRun{
-		do:    do,
-		known: !w.unsure && !w.blind && !(w.tagged && isPostgres(g.target)),
+		do:     do,
+		known:  !w.unsure && !w.blind && !(w.tagged && isPostgres(g.way)),
+		unsure: w.unsure,
 		judge: func(ctx context.Context, outcome error) error {
 			got, err := g.storedOf(ctx, cell)
 			if err != nil {
@@ -228,9 +229,9 @@ func (w faultWrite) make(ctx context.Context, g *faultGroup, cell int64) (*fault
 	}, nil
 }
 
-func isPostgres(t faultTarget) bool { return t.dialect == dialect.PostgreSQL }
-func isMySQL(t faultTarget) bool    { return t.dialect == dialect.MySQL }
-func isPgx(t faultTarget) bool      { return t.driver == "pgx" }
+func isPostgres(w way) bool { return w.server == "PostgreSQL" }
+func isMySQL(w way) bool    { return w.server != "PostgreSQL" }
+func isPgx(w way) bool      { return w.driver == "pgx" }
 
 func insertOne(ctx context.Context, db *sqlx.DB, h *sqlxhelper.Helper, rows *[]faultOrder) error {
 	return h.Insert(ctx, db, inFaultSchema(ctx, "orders"), &(*rows)[0])
@@ -272,13 +273,13 @@ func inTx(do func(ctx context.Context, tx *sqlx.Tx, h *sqlxhelper.Helper, rows *
 var gormKeys = sqlxcases.NewCounter(1 << 50)
 
 // gormInTx runs a call in InTx of gormplugin.
-func gormInTx(do func(tx *gorm.DB, rows *[]faultOrder) error) func(context.Context, *sqlx.DB, *sqlxhelper.Helper, *[]faultOrder) error {
+func gormInTx(session gorm.Session, do func(tx *gorm.DB, rows *[]faultOrder) error) func(context.Context, *sqlx.DB, *sqlxhelper.Helper, *[]faultOrder) error {
 	return func(ctx context.Context, db *sqlx.DB, _ *sqlxhelper.Helper, rows *[]faultOrder) error {
 		g, err := gormOn(db, gormKeys)
 		if err != nil {
 			return err
 		}
-		err = gormplugin.InTx(ctx, g, nil, func(tx *gorm.DB) error {
+		err = gormplugin.InTx(ctx, g.Session(&session), nil, func(tx *gorm.DB) error {
 			// lib/pq does not end with ctx, and then nor would the function. What is left behind has
 			// rows of its own.
 			work, done := slices.Clone(*rows), make(chan error, 1)
@@ -314,7 +315,7 @@ func pointers(rows []faultOrder) iter.Seq2[*faultOrder, error] {
 	}
 }
 
-var faultCalls = []faultCall{
+var faultCalls = append([]faultCall{
 	faultWrite{rows: 1, do: insertOne}.call("Insert", nil),
 	faultWrite{rows: 1, unsure: true, do: func(ctx context.Context, db *sqlx.DB, h *sqlxhelper.Helper, rows *[]faultOrder) error {
 		(*rows)[0].ID = types.Snowflake((*rows)[0].Cell*100_000 + 50_000)
@@ -368,18 +369,21 @@ var faultCalls = []faultCall{
 			return ctx.Err()
 		}
 	})}.call("InTx without a Helper", nil),
-	faultWrite{rows: 3, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+	faultWrite{rows: 3, do: gormInTx(gorm.Session{}, func(tx *gorm.DB, rows *[]faultOrder) error {
 		return tx.Create(rows).Error
 	})}.call("gormplugin.InTx", nil),
-	faultWrite{rows: 2, items: 2, inside: true, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+	faultWrite{rows: 3, do: gormInTx(gorm.Session{PrepareStmt: true}, func(tx *gorm.DB, rows *[]faultOrder) error {
+		return tx.Create(rows).Error
+	})}.call("gormplugin.InTx, prepared", nil),
+	faultWrite{rows: 2, items: 2, inside: true, do: gormInTx(gorm.Session{}, func(tx *gorm.DB, rows *[]faultOrder) error {
 		*rows = faultRows((*rows)[0].Cell, 2, 2)
 		return tx.Create(rows).Error
 	})}.call("gormplugin.InTx with a graph made inside", nil),
-	faultWrite{rows: 3, old: 1, updates: true, blind: true, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+	faultWrite{rows: 3, old: 1, updates: true, blind: true, do: gormInTx(gorm.Session{}, func(tx *gorm.DB, rows *[]faultOrder) error {
 		upsert := clause.OnConflict{Columns: []clause.Column{{Name: "number"}}, DoUpdates: clause.AssignmentColumns([]string{"n"})}
 		return tx.Clauses(upsert).Create(rows).Error
 	})}.call("gormplugin.InTx with an upsert", nil),
-	faultWrite{rows: 3, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+	faultWrite{rows: 3, do: gormInTx(gorm.Session{}, func(tx *gorm.DB, rows *[]faultOrder) error {
 		if err := tx.Create(rows).Error; err != nil {
 			return err
 		}
@@ -387,12 +391,12 @@ var faultCalls = []faultCall{
 			return tx.Create(&faultOrder{Cell: (*rows)[0].Cell, Number: "undone"}).Error
 		})
 	})}.call("gormplugin.InTx with a nested one that is rolled back", nil),
-	faultWrite{rows: 1, inside: true, blind: true, do: gormInTx(func(tx *gorm.DB, rows *[]faultOrder) error {
+	faultWrite{rows: 1, inside: true, blind: true, do: gormInTx(gorm.Session{}, func(tx *gorm.DB, rows *[]faultOrder) error {
 		row := &(*rows)[0]
 		row.ID = types.Snowflake(row.Cell * 100_000)
 		return tx.Exec("INSERT INTO orders VALUES (?, ?, ?, 1)", row.ID, row.Cell, row.Number).Error
 	})}.call("gormplugin.InTx of raw SQL", nil),
-	{name: "NextIn in InTx", tables: counterTables, make: nextIn},
+	{name: "NextIn in InTx", tables: bookTables, make: nextIn},
 	{name: "Take of a counter", tables: counterTables, make: takeOfCounter},
 	{name: "Take", tables: segmentTables, make: takeOfSegment},
 	{name: "GiveBack", tables: segmentTables, make: giveBack},
@@ -400,7 +404,7 @@ var faultCalls = []faultCall{
 	{name: "Renew", tables: leaseTables, make: changes(renew)},
 	{name: "Release", tables: leaseTables, make: changes(releaseLease)},
 	{name: "Fence", tables: leaseTables, make: changes(fence)},
-}
+}, endingCalls()...)
 
 // ------------------------------------------------------------ counters
 
@@ -412,7 +416,7 @@ func (g *faultGroup) config(db *sqlx.DB, table string) sqlstore.Config {
 	if db == g.around {
 		table = g.schema + "." + table
 	}
-	return sqlstore.Config{Dialect: g.target.dialect, Table: table, Logger: quiet}
+	return sqlstore.Config{Dialect: g.dialect(), Table: table, Logger: quiet}
 }
 
 // table returns the name of a table that no other group has: a search for it by name is answered by a row
@@ -428,13 +432,17 @@ func counterTables(ctx context.Context, g *faultGroup) error {
 	if err != nil {
 		return err
 	}
-	_, err = g.around.ExecContext(ctx, "CREATE TABLE orders (id BIGINT PRIMARY KEY, cell BIGINT NOT NULL, number VARCHAR(40) NOT NULL, n INT NOT NULL)")
-	return errors.Join(err, s.CreateTables(ctx), s.Define(ctx, faultSeries))
+	return errors.Join(s.CreateTables(ctx), s.Define(ctx, faultSeries))
+}
+
+// bookTables are those of counters, and of what has the numbers.
+func bookTables(ctx context.Context, g *faultGroup) error {
+	return errors.Join(faultTables(ctx, g), counterTables(ctx, g))
 }
 
 // nextIn takes a number and stores it in a row that is made inside. After nil, memory has
 // the number that is stored. No number is stored twice, and none is left out.
-func nextIn(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
+func nextIn(_ context.Context, g *faultGroup, cell int64, _ *sqlx.DB) (*faultRun, error) {
 	h := sqlxhelper.New(sqlxcases.NewCounter(types.Snowflake(cell * 100_000)))
 	var row faultOrder
 	return &faultRun{
@@ -548,7 +556,7 @@ func over[S any](open func(*sqlx.DB) (S, error), call func(context.Context, S) e
 	}
 }
 
-func takeOfCounter(_ context.Context, g *faultGroup, _ int64) (*faultRun, error) {
+func takeOfCounter(_ context.Context, g *faultGroup, _ int64, _ *sqlx.DB) (*faultRun, error) {
 	return g.takes(func(ctx context.Context, db *sqlx.DB) (first, last int64, err error) {
 		err = over(g.counters, func(ctx context.Context, s *sqlserial.Store) error {
 			if err = s.Define(ctx, faultSeries); err == nil {
@@ -582,7 +590,7 @@ func (g *faultGroup) takeSegment(ctx context.Context, db *sqlx.DB) (r segment.Ra
 	return r, err
 }
 
-func takeOfSegment(_ context.Context, g *faultGroup, _ int64) (*faultRun, error) {
+func takeOfSegment(_ context.Context, g *faultGroup, _ int64, _ *sqlx.DB) (*faultRun, error) {
 	return g.takes(func(ctx context.Context, db *sqlx.DB) (first, last int64, err error) {
 		r, err := g.takeSegment(ctx, db)
 		return r.First, r.Last, err
@@ -591,7 +599,7 @@ func takeOfSegment(_ context.Context, g *faultGroup, _ int64) (*faultRun, error)
 
 // giveBack returns the second half of a range. Whatever comes of that, the first half is
 // the caller's.
-func giveBack(ctx context.Context, g *faultGroup, _ int64) (*faultRun, error) {
+func giveBack(ctx context.Context, g *faultGroup, _ int64, _ *sqlx.DB) (*faultRun, error) {
 	r, err := g.takeSegment(ctx, g.around)
 	if err != nil {
 		return nil, err
@@ -671,7 +679,7 @@ func notDone(err error) bool {
 
 // claim takes the worker. After nil, the row is stored as the reply has it, and no other claim
 // gets it. After an error it may be reserved without a holder.
-func claim(_ context.Context, g *faultGroup, cell int64) (*faultRun, error) {
+func claim(_ context.Context, g *faultGroup, cell int64, _ *sqlx.DB) (*faultRun, error) {
 	c := faultClaim(cell)
 	var reply leasestore.Reply
 	return &faultRun{
@@ -712,8 +720,8 @@ type leaseChange struct {
 }
 
 // changes returns the kind of calls.
-func changes(of func(c leasestore.Claim, held leasestore.Row) leaseChange) func(context.Context, *faultGroup, int64) (*faultRun, error) {
-	return func(ctx context.Context, g *faultGroup, cell int64) (*faultRun, error) {
+func changes(of func(c leasestore.Claim, held leasestore.Row) leaseChange) func(context.Context, *faultGroup, int64, *sqlx.DB) (*faultRun, error) {
+	return func(ctx context.Context, g *faultGroup, cell int64, _ *sqlx.DB) (*faultRun, error) {
 		c := faultClaim(cell)
 		var held leasestore.Reply
 		err := over(g.leases, func(ctx context.Context, s *sqllease.Store) (err error) {

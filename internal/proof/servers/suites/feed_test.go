@@ -103,6 +103,7 @@ func theHorizonWaitsForTheStandby(t *testing.T, table string, db, replica *sql.D
 
 // A partition that somebody has added keeps the fence, or there is no horizon.
 func TestTheFeedKnowsEachPartition(t *testing.T) {
+	t.Parallel()
 	dsn, _ := servertest.StartPostgreSQL(t)
 	db := openSqlx(t, "pgx", dsn)
 	execSqlx(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id)")
@@ -265,7 +266,7 @@ func TestTheFeedMissesNoRowWhereTheReplicaIsSeveralStandbys(t *testing.T) {
 	var behind *sqlx.DB
 	for range 2 {
 		standby := servertest.StartPostgreSQLStandby(t, dsn, programs, "max_connections=100", "hot_standby=on")
-		c, err := pgxConnector(standby)
+		c, err := place{way: wayTo("pgx"), dsn: standby}.connector()
 		must(t, err)
 		connectors = append(connectors, c)
 		behind = openSqlx(t, "pgx", standby)

@@ -23,16 +23,9 @@ import (
 func startPage(t *testing.T, setting, driver, dsn, statements string) (next func() string) {
 	t.Helper()
 	imports := map[string]string{"pgx": "github.com/jackc/pgx/v5/stdlib", "sqlite": "modernc.org/sqlite"}
-	text := strings.Replace(setting, "package main\n", fmt.Sprintf("package main\n\nimport (\n\t\"os\"\n\n\t_ %q\n)\n", imports[driver]), 1) +
-		"\nvar _ = []any{context.Background, fmt.Print, log.Print, time.Now, sql.Open, core.Default, feed.New, gormplugin.New} // used\n" +
-		"\nfunc main() {\n\tvar err error\n\tctx = context.Background()\n\tif xdb, err = sqlx.Connect(\"" + driver + "\", os.Args[1]); err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tsqldb = xdb.DB\n" +
-		statements + "}\n"
-	folder := t.TempDir()
-	file, program := filepath.Join(folder, "page.go"), filepath.Join(folder, "page")
-	must(t, os.WriteFile(file, []byte(text), 0o600))
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, file).CombinedOutput(); err != nil {
-		t.Fatalf("the page's program: %v\n%s", err, out)
-	}
+	program := buildPage(t, setting, fmt.Sprintf("_ %q\n", imports[driver]), "var err error\nctx = context.Background()\n"+
+		"_ = []any{fmt.Print, log.Print, time.Now, sql.Open, core.Default, feed.New, gormplugin.New} // used\n"+
+		"if xdb, err = sqlx.Connect(\""+driver+"\", os.Args[1]); err != nil {\nlog.Fatal(err)\n}\nsqldb = xdb.DB\n"+statements)
 	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	cmd := exec.CommandContext(ctx, program, dsn)
 	cmd.Stderr = os.Stderr

@@ -14,7 +14,7 @@ import (
 func TestTheFeedMissesNoRowBehindPgBouncer(t *testing.T) {
 	p := newPooler(t, "transaction")
 	d := postgresFeed(p.direct.String())
-	d.Schema, d.FeedDSN, d.Prepare = p.direct.Query().Get("search_path"), p.in(bulkModes["pgx exec"]), nil // the server may prepare none
+	d.Schema, d.FeedDSN, d.Prepare = p.direct.Query().Get("search_path"), p.in(t, "pgx exec").dsn, nil // the server may prepare none
 	feedcases.Processes(t, d, *feedSpan)
 }
 
@@ -25,7 +25,7 @@ func TestTheFeedHasNoKeysBehindAPoolerInStatementMode(t *testing.T) {
 	direct, err := feed.New(feed.Config{DB: p.admin.DB, Dialect: feed.PostgreSQL, Table: table, Reader: "mail"})
 	must(t, err)
 	must(t, direct.Install(t.Context()))
-	f, err := feed.New(feed.Config{DB: openSqlx(t, "pgx", p.in(bulkModes["pgx exec"])).DB, Dialect: feed.PostgreSQL, Table: table, Reader: "mail"})
+	f, err := feed.New(feed.Config{DB: p.in(t, "pgx exec").open(t).DB, Dialect: feed.PostgreSQL, Table: table, Reader: "mail"})
 	must(t, err)
 	if keys, err := f.Keys(t.Context(), 0, 10); keys != nil || err == nil || !strings.Contains(err.Error(), "feed: Horizon") {
 		t.Errorf("Keys() in statement mode = %v, %v; want the error of the pooler", keys, err)

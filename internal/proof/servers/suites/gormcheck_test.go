@@ -18,6 +18,7 @@ import (
 var checkTargets = append(gormTargets[:3:3], mySQLTarget)
 
 func TestGormCheckCases(t *testing.T) {
+	t.Parallel()
 	for _, target := range checkTargets {
 		t.Run(target.name, func(t *testing.T) {
 			t.Parallel()

@@ -3,17 +3,13 @@ package servers
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
 	"gorm.io/driver/mysql"
 	"gorm.io/driver/postgres"
 	"gorm.io/driver/sqlite"
@@ -23,7 +19,6 @@ import (
 
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/internal/proof/cases/gormcases"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -44,25 +39,25 @@ var gormTargets = []gormTarget{
 	}},
 	{"PostgreSQL", true, func(t testing.TB) func() gorm.Dialector {
 		t.Helper()
-		dsn := postgresSchema(t)
+		dsn := wayTo("pgx").place(t).dsn
 		return func() gorm.Dialector { return postgres.Open(dsn) }
 	}},
 	{"MariaDB", true, func(t testing.TB) func() gorm.Dialector {
 		t.Helper()
-		dsn := mariaDatabase(t)
+		dsn := wayTo("MariaDB").place(t).dsn
 		return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn}) }
 	}},
 	// As MariaDB before 10.5: an INSERT returns nothing.
 	{"MariaDBWithoutReturning", false, func(t testing.TB) func() gorm.Dialector {
 		t.Helper()
-		dsn := mariaDatabase(t)
+		dsn := wayTo("MariaDB").place(t).dsn
 		return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn, DisableWithReturning: true}) }
 	}},
 	// RowsAffected then counts rows that were met like rows that were stored. MySQL counts
 	// them alike, so one of the two is enough.
 	{"MariaDBThatCountsFoundRows", false, func(t testing.TB) func() gorm.Dialector {
 		t.Helper()
-		dsn := mariaDatabase(t) + "&clientFoundRows=true"
+		dsn := wayTo("MariaDB").place(t, "clientFoundRows", "true").dsn
 		return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn, DisableWithReturning: true}) }
 	}},
 	mySQLTarget,
@@ -70,11 +65,12 @@ var gormTargets = []gormTarget{
 
 var mySQLTarget = gormTarget{"MySQL", false, func(t testing.TB) func() gorm.Dialector {
 	t.Helper()
-	dsn := mysqlDatabase(t, servertest.MySQL(t))
+	dsn := wayTo("MySQL").place(t).dsn
 	return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn}) }
 }}
 
 func TestGormPluginCases(t *testing.T) {
+	t.Parallel()
 	for _, target := range gormTargets {
 		t.Run(target.name, func(t *testing.T) {
 			t.Parallel()
@@ -258,21 +254,6 @@ func repeatable(t *testing.T, db *gorm.DB) *gorm.DB {
 	return tx
 }
 
-// newRole makes a role of PostgreSQL that may use the schema of db, and has the rights on its tables.
-func newRole(t *testing.T, db *sql.DB, rights ...string) (role string) {
-	t.Helper()
-	role = spaceName()
-	for _, text := range append([]string{"CREATE ROLE " + role, "DO $$BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO " + role + "', current_schema()); END$$"}, rights...) {
-		_, err := db.Exec(strings.ReplaceAll(text, "$role", role))
-		must(t, err)
-	}
-	t.Cleanup(func() {
-		_, err := db.Exec("DROP OWNED BY " + role + "; DROP ROLE " + role)
-		must(t, err)
-	})
-	return role
-}
-
 // opener returns a function that opens a new pool for t.
 func opener(t *testing.T, dialector func() gorm.Dialector) func(*gorm.Config) *gorm.DB {
 	t.Helper()
@@ -299,61 +280,4 @@ func opener(t *testing.T, dialector func() gorm.Dialector) func(*gorm.Config) *g
 // spaceName returns a name that no other run has.
 func spaceName() string {
 	return fmt.Sprintf("snowkey_gorm_%d_%d", os.Getpid(), time.Now().UnixNano())
-}
-
-// postgresSchema makes a schema for the test and returns a DSN that uses it, with parameters.
-func postgresSchema(t testing.TB, parameters ...string) string {
-	t.Helper()
-	address := servertest.PostgreSQL(t)
-	name := spaceName()
-	space(t, "pgx", address, "CREATE SCHEMA "+name, "DROP SCHEMA "+name+" CASCADE")
-	dsn, err := url.Parse(address)
-	if err != nil {
-		t.Fatal("the URL of PostgreSQL cannot be parsed") // err may hold a password
-	}
-	query := dsn.Query()
-	query.Set("search_path", name)
-	for i := 0; i < len(parameters); i += 2 {
-		query.Set(parameters[i], parameters[i+1])
-	}
-	dsn.RawQuery = query.Encode()
-	return dsn.String()
-}
-
-// mariaDatabase makes a database for the test and returns its DSN, which has parameters.
-func mariaDatabase(t testing.TB) string {
-	t.Helper()
-	return mysqlDatabase(t, servertest.MariaDB(t))
-}
-
-// mysqlDatabase does so on the server of address.
-func mysqlDatabase(t testing.TB, address string) string {
-	t.Helper()
-	return mysqlConfig(t, address).FormatDSN()
-}
-
-// mysqlConfig makes a database for the test on the server of address. FormatDSN has parameters.
-func mysqlConfig(t testing.TB, address string) *mysqldriver.Config {
-	t.Helper()
-	name := spaceName()
-	space(t, "mysql", address, "CREATE DATABASE "+name, "DROP DATABASE "+name)
-	config, err := mysqldriver.ParseDSN(address)
-	if err != nil {
-		t.Fatal("the DSN of the server cannot be parsed")
-	}
-	config.DBName, config.ParseTime = name, true
-	return config
-}
-
-// space runs create now and drop when t ends.
-func space(t testing.TB, driver, dsn, create, drop string) {
-	t.Helper()
-	db, err := sql.Open(driver, dsn)
-	must(t, err)
-	_, err = db.ExecContext(t.Context(), create)
-	must(t, err)
-	t.Cleanup(func() {
-		_, err := db.ExecContext(context.WithoutCancel(t.Context()), drop)
-		must(t, errors.Join(err, db.Close()))
-	})
 }

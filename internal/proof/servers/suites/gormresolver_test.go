@@ -18,10 +18,12 @@ import (
 // An empty replica stands for one that lags. Whatever the plugin reads there is
 // missing.
 func TestGormPluginStandsBesideTheResolver(t *testing.T) {
+	t.Parallel()
 	for _, target := range gormTargets {
 		for _, resolverFirst := range []bool{true, false} {
 			for _, skip := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s resolver first %v without transaction %v", target.name, resolverFirst, skip), func(t *testing.T) {
+					t.Parallel()
 					db := besideResolver(t, target, resolverFirst, skip)
 					first := box{Name: "A"}
 					must(t, db.Create(&first).Error)

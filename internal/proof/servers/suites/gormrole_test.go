@@ -11,7 +11,6 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/snowkey/snowkey/gormplugin"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // An upsert meets a row that another tenant has, and that the role does not see.
@@ -85,36 +84,29 @@ func TestGormPluginNeedsSelectForStoredRowsAlone(t *testing.T) {
 			}
 		})
 	})
-	for name, server := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			config := mysqlConfig(t, server(t))
-			open := func(user string) *gorm.DB {
-				config := config.Clone()
-				if user != "" {
-					config.User, config.Passwd = user, ""
-				}
-				return opener(t, func() gorm.Dialector { return mysql.Open(config.FormatDSN()) })(&gorm.Config{Logger: logger.Discard})
-			}
-			db, plugin := open(""), newPlugin()
-			must(t, db.Use(plugin))
-			must(t, db.AutoMigrate(&box{}, &thing{}))
-			stored, err := create(db, "stored")
-			must(t, err)
-			user := spaceName()[:20]
-			must(t, db.Exec("CREATE USER "+user+"@'%'").Error)
-			t.Cleanup(func() { must(t, db.Exec("DROP USER "+user+"@'%'").Error) })
-			must(t, db.Exec("GRANT INSERT, UPDATE, SELECT (id) ON "+config.DBName+".boxes TO "+user+"@'%'").Error)
-			limited := open(user)
-			must(t, limited.Use(plugin))
-			_, err = create(limited, "plain")
-			must(t, err)
-			_, err = create(limited, "new", nothing)
-			must(t, err)
-			refused(t, limited, "denied", "stored")
-			must(t, db.Exec("GRANT SELECT (id, name) ON "+config.DBName+".boxes TO "+user+"@'%'").Error)
-			if b, err := create(limited, "stored", nothing); err != nil || b.ID != stored.ID {
-				t.Errorf("upsert with SELECT of the key and the unique column = %d, %v; want %d", b.ID, err, stored.ID)
-			}
-		})
-	}
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		p := w.place(t)
+		open := func(p place) *gorm.DB {
+			return opener(t, func() gorm.Dialector { return mysql.Open(p.dsn) })(&gorm.Config{Logger: logger.Discard})
+		}
+		db, plugin := open(p), newPlugin()
+		must(t, db.Use(plugin))
+		must(t, db.AutoMigrate(&box{}, &thing{}))
+		stored, err := create(db, "stored")
+		must(t, err)
+		pool, err := db.DB()
+		must(t, err)
+		as, user := p.user(t, pool, "GRANT INSERT, UPDATE, SELECT (id) ON boxes TO $role")
+		limited := open(as)
+		must(t, limited.Use(plugin))
+		_, err = create(limited, "plain")
+		must(t, err)
+		_, err = create(limited, "new", nothing)
+		must(t, err)
+		refused(t, limited, "denied", "stored")
+		must(t, db.Exec("GRANT SELECT (id, name) ON boxes TO "+user).Error)
+		if b, err := create(limited, "stored", nothing); err != nil || b.ID != stored.ID {
+			t.Errorf("upsert with SELECT of the key and the unique column = %d, %v; want %d", b.ID, err, stored.ID)
+		}
+	})
 }

@@ -66,7 +66,7 @@ func (l *statementLog) count(part string) (n int) {
 // unnestPostgres opens GORM on a database of the test's own, with the option.
 func unnestPostgres(t *testing.T, driver string, config *gorm.Config) (*gorm.DB, func() int) {
 	t.Helper()
-	db, arrays := unnestPool(t, sqlxPostgres(t, driver).DB.DB, config, gormplugin.WithUnnest())
+	db, arrays := unnestPool(t, sqlxOn(t, driver).DB.DB, config, gormplugin.WithUnnest())
 	must(t, db.AutoMigrate(&box{}, &thing{}))
 	return db, arrays
 }
@@ -217,9 +217,9 @@ func (p deafPool) BeginTx(ctx context.Context, options *sql.TxOptions) (gorm.Con
 }
 
 func TestGormGoesByValuesWhereTypesCannotBeRead(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
+	for _, driver := range []string{"pgx", "pq"} {
 		for _, config := range []gorm.Config{{}, {PrepareStmt: true}, {SkipDefaultTransaction: true}} {
-			db, arrays := unnestPool(t, deafPool{sqlxPostgres(t, driver).DB.DB}, &config, gormplugin.WithUnnest())
+			db, arrays := unnestPool(t, deafPool{sqlxOn(t, driver).DB.DB}, &config, gormplugin.WithUnnest())
 			must(t, db.AutoMigrate(&box{}, &thing{}))
 			must(t, db.Transaction(func(tx *gorm.DB) error {
 				return errors.Join(tx.Create(boxes(20)).Error, tx.Create(boxes(21)).Error)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestGormUpserts(t *testing.T) {
+	t.Parallel()
 	type way struct {
 		gormTarget
 		options []gormplugin.Option
@@ -37,7 +38,7 @@ func TestGormUpserts(t *testing.T) {
 	} {
 		w := way{gormTarget: gormTarget{"PostgreSQL" + name, true, func(t testing.TB) func() gorm.Dialector {
 			t.Helper()
-			config := open(postgresSchema(t))
+			config := open(wayTo("pgx").place(t).dsn)
 			return func() gorm.Dialector { return postgres.New(config) }
 		}}}
 		if name == "WithUnnest" {

@@ -3,9 +3,8 @@ package servers
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
-	"fmt"
-	"regexp"
 	"testing"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -16,7 +15,6 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/snowkey/snowkey/gormplugin"
-	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -143,43 +141,20 @@ func undone(tx *gorm.DB, fn func(tx *gorm.DB) error) error {
 
 // After a deadlock MySQL and MariaDB commit by themselves what is sent next.
 func TestInTxOfGormDoesNotGoOnAfterADeadlockOnMariaDBAndMySQL(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		d := sqlxMySQL(t, dsn, func(*mysqldriver.Config) {})
-		execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
-		execSqlx(t, d.DB, "INSERT INTO suppressed VALUES (1, 0), (2, 0)")
-		db, err := gormOn(d.DB, sqlxcases.NewCounter(100))
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		g := w.target(t, "interpolateParams", "true")
+		g.exec(t, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
+		ended := &endedConnector{Connector: g.connector(t)}
+		pool := sqlx.NewDb(g.pool(t, ended), g.driver)
+		db, err := gormOn(pool, sqlxcases.NewCounter(100))
 		must(t, err)
-		// lose makes the transaction of tx the victim of a deadlock, because the other one has
-		// written more.
+		// lose makes the transaction the victim of a deadlock.
 		lose := func(tx *gorm.DB) error {
-			other := d.DB.MustBegin()
-			defer func() { _ = other.Rollback() }()
-			var id int
-			must(t, other.Get(&id, "SELECT CONNECTION_ID()"))
-			other.MustExec("UPDATE suppressed SET n = n + 1 WHERE id = 2")
-			for i := range 50 {
-				other.MustExec("INSERT INTO suppressed VALUES (?, 9)", 1000+i)
+			ended.before = func(conn driver.Conn, _ bool) error {
+				ended.before = nil
+				return rollback(t, conn)
 			}
-			must(t, tx.Exec("UPDATE suppressed SET n = n + 1 WHERE id = 1").Error)
-			waits := make(chan error, 1)
-			go func() {
-				_, err := other.Exec("UPDATE suppressed SET n = n + 1 WHERE id = 1")
-				waits <- err
-			}()
-			waiting := poll(t.Context(), func() bool {
-				var kind, name, status string
-				err := d.DB.QueryRow("SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status)
-				return err == nil && regexp.MustCompile(fmt.Sprintf(`LOCK WAIT [^\n]*\n(?:MariaDB|MySQL) thread id %d,`, id)).MatchString(status)
-			})
-			if !waiting {
-				t.Error("the other transaction does not wait")
-			}
-			err := tx.Exec("UPDATE suppressed SET n = n + 1 WHERE id = 2").Error
-			must(t, <-waits)
-			if !dialect.Retryable(err) {
-				t.Errorf("UPDATE = %v; want a deadlock", err)
-			}
-			return err
+			return tx.Exec("UPDATE suppressed SET n = n + 1 WHERE id = 1").Error
 		}
 		for name, c := range map[string]struct {
 			goesOn func(tx *gorm.DB, deadlock error) error
@@ -196,7 +171,7 @@ func TestInTxOfGormDoesNotGoOnAfterADeadlockOnMariaDBAndMySQL(t *testing.T) {
 				return deadlock
 			}, &mysqldriver.MySQLError{Number: 1213}, 1},
 		} {
-			execSqlx(t, d.DB, "DELETE FROM suppressed WHERE id > 2")
+			g.exec(t, "DELETE FROM suppressed")
 			runs := 0
 			err := gormplugin.InTx(t.Context(), db, nil, func(tx *gorm.DB) error {
 				if runs++; runs == 1 {
@@ -207,9 +182,8 @@ func TestInTxOfGormDoesNotGoOnAfterADeadlockOnMariaDBAndMySQL(t *testing.T) {
 			if !errors.Is(err, c.want) || c.want == nil && (err != nil || runs != 2) || c.want != nil && runs != 1 {
 				t.Errorf("InTx(deadlock %s) = %v after %d runs; want %v", name, err, runs, c.want)
 			}
-			var n int
-			if err := d.DB.Get(&n, "SELECT COUNT(*) FROM suppressed WHERE n = 7"); err != nil || n != c.rows {
-				t.Errorf("InTx(deadlock %s) has left %d rows, %v; want %d", name, n, err, c.rows)
+			if n := counting(t, pool, "suppressed WHERE n = 7")(); n != c.rows {
+				t.Errorf("InTx(deadlock %s) has left %d rows; want %d", name, n, c.rows)
 			}
 		}
 	})

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/snowkey/snowkey/core"
@@ -495,12 +494,7 @@ func TestAStatementOnPostgreSQLInsertsManyRowsByHand(t *testing.T) {
 func TestARoleWithoutPrivilegesOnPostgreSQLInsertsByHand(t *testing.T) {
 	h := openHand(t)
 	h.install(core.Default(), 0, 5, unchanged)
-	role := spaceName()
-	h.exec("CREATE ROLE " + role)
-	t.Cleanup(func() {
-		h.exec("DROP OWNED BY " + role)
-		h.exec("DROP ROLE " + role)
-	})
+	role := newRole(t, h.db)
 	h.exec("GRANT USAGE ON SCHEMA " + h.schema + " TO " + role)
 	c := h.conn()
 	_, err := c.ExecContext(t.Context(), "SET ROLE "+role)
@@ -556,6 +550,7 @@ func TestTheStatementsOnPostgreSQLForRowsByHandRun(t *testing.T) {
 // A backend that is killed takes all memory of the server with it, as an immediate shutdown does,
 // and the log that is not yet written.
 func TestACrashOfPostgreSQLRepeatsNoKeyByHand(t *testing.T) {
+	t.Parallel()
 	dsn, _ := servertest.StartPostgreSQL(t, "wal_writer_delay=10s", "autovacuum=off", "max_wal_senders=0")
 	h := newHand(t, openSqlx(t, "pgx", dsn).DB)
 	h.db.SetMaxIdleConns(0) // none of before a crash
@@ -610,16 +605,15 @@ func TestACrashOfPostgreSQLRepeatsNoKeyByHand(t *testing.T) {
 	}
 }
 
-func TestRowsWithoutAKeyAreRefusedOnMariaDB(t *testing.T) { refusesKeyless(t, servertest.MariaDB(t)) }
-func TestRowsWithoutAKeyAreRefusedOnMySQL(t *testing.T)   { refusesKeyless(t, servertest.MySQL(t)) }
+func TestRowsWithoutAKeyAreRefused(t *testing.T) { onMariaDBAndMySQL(t, refusesKeyless) }
 
-func refusesKeyless(t *testing.T, dsn string) {
+func refusesKeyless(t *testing.T, w way) {
 	statements, err := keysql.RequireKey(keysql.MySQL, "orders", "id")
 	must(t, err)
 	for _, mode := range []string{"", "STRICT_ALL_TABLES", "NO_AUTO_VALUE_ON_ZERO"} {
 		for _, column := range []string{"BIGINT NOT NULL", "BIGINT UNSIGNED NOT NULL", "BIGINT NOT NULL AUTO_INCREMENT"} {
 			t.Run(mode+" "+column, func(t *testing.T) {
-				g := leaseMySQL(t, dsn, func(c *mysql.Config) { c.Params = map[string]string{"sql_mode": "'" + mode + "'"} })
+				g := w.target(t, "sql_mode", "'"+mode+"'")
 				g.admin = g.open(t) // the trigger has the mode too
 				g.exec(t, "CREATE TABLE orders (id "+column+" PRIMARY KEY, number VARCHAR(10))")
 				g.exec(t, slices.Concat(statements, statements)...) // again changes nothing

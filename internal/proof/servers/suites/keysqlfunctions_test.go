@@ -6,25 +6,27 @@ import (
 
 	"github.com/snowkey/snowkey/core/keysql"
 	"github.com/snowkey/snowkey/internal/proof/cases/keysqlcases"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 var keysqlRows = flag.Int("keysql.rows", 100_000, "rows of the table whose plans TheFunctionsOfKeySQL look at, up to 1000000")
 
 func TestTheFunctionsOfKeySQLAreRightOnPostgres(t *testing.T) {
-	db := openSqlx(t, "pgx", postgresSchema(t))
+	t.Parallel()
+	db := openSqlx(t, "pgx", wayTo("pgx").place(t).dsn)
 	keysqlcases.RunFunctions(t, db.DB, keysql.PostgreSQL)
 	t.Run("plans", func(t *testing.T) { keysqlcases.RunPlans(t, db.DB, keysql.PostgreSQL, *keysqlRows) })
 }
 
 func TestTheFunctionsOfKeySQLAreRightOnMariaDB(t *testing.T) {
-	db := openSqlx(t, "mysql", mariaDatabase(t))
+	t.Parallel()
+	db := openSqlx(t, "mysql", wayTo("MariaDB").place(t).dsn)
 	keysqlcases.RunFunctions(t, db.DB, keysql.MySQL)
 	t.Run("plans", func(t *testing.T) { keysqlcases.RunPlans(t, db.DB, keysql.MySQL, *keysqlRows) })
 }
 
 func TestTheFunctionsOfKeySQLAreRightOnMySQL(t *testing.T) {
-	db := openSqlx(t, "mysql", mysqlDatabase(t, servertest.MySQL(t)))
+	t.Parallel()
+	db := openSqlx(t, "mysql", wayTo("MySQL").place(t).dsn)
 	if isTiDB(t, db.DB) {
 		t.Skip("TiDB has no CREATE FUNCTION")
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -21,35 +20,27 @@ import (
 // A partitioned database is one of the test's own.
 type partitioned struct {
 	*sql.DB
-	dialect keysql.Dialect
-	maria   bool
-	parts   keysql.Partitions
+	way
+	parts keysql.Partitions
 }
 
-// partitionTargets runs a test on each database, on days in Berlin of keys of the default layout.
+func (w way) partitioned(t *testing.T) partitioned {
+	t.Helper()
+	return partitioned{DB: w.place(t).open(t).DB, way: w}
+}
+
+// partitionTargets runs a test on each server, on days in Berlin of keys of the default layout.
 func partitionTargets(t *testing.T, test func(t *testing.T, g partitioned)) {
-	for name, open := range map[string]func(t *testing.T) partitioned{
-		"PostgreSQL": func(t *testing.T) partitioned {
-			return partitioned{DB: openSqlx(t, "pgx", postgresSchema(t)).DB, dialect: keysql.PostgreSQL}
-		},
-		"MariaDB": func(t *testing.T) partitioned {
-			return partitioned{DB: openSqlx(t, "mysql", mariaDatabase(t)).DB, dialect: keysql.MySQL, maria: true}
-		},
-		"MySQL": func(t *testing.T) partitioned {
-			return partitioned{DB: openSqlx(t, "mysql", mysqlDatabase(t, servertest.MySQL(t))).DB, dialect: keysql.MySQL}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := open(t)
-			g.parts = g.partitions(t, "orders", keysql.Day)
-			test(t, g)
-		})
-	}
+	eachServer(t, func(t *testing.T, w way) {
+		g := w.partitioned(t)
+		g.parts = g.partitions(t, "orders", keysql.Day)
+		test(t, g)
+	})
 }
 
 func (g partitioned) partitions(t *testing.T, table string, every keysql.Period) keysql.Partitions {
 	t.Helper()
-	column, err := keysql.New(g.dialect, core.Default(), "id")
+	column, err := keysql.New(g.dialect(), core.Default(), "id")
 	must(t, err)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
@@ -70,7 +61,7 @@ func (g partitioned) exec(t *testing.T, statements ...string) {
 // make makes the table orders.
 func (g partitioned) make(t *testing.T) {
 	t.Helper()
-	if g.dialect == keysql.PostgreSQL {
+	if g.dialect() == keysql.PostgreSQL {
 		g.exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY, number text DEFAULT 'A' CHECK (number <> '')) PARTITION BY RANGE (id)", "CREATE INDEX ON orders (number)")
 	} else {
 		g.exec(t, "CREATE TABLE orders (id BIGINT PRIMARY KEY, number VARCHAR(20) DEFAULT 'A')")
@@ -126,7 +117,7 @@ func TestPartitionsOfKeySQLHoldTheirKeys(t *testing.T) {
 		g.keys(t, list)
 		for _, p := range list {
 			from := p.Name
-			if g.dialect == keysql.MySQL {
+			if g.dialect() == keysql.MySQL {
 				from = "orders PARTITION (" + p.Name + ")"
 			}
 			if n := g.count(t, fmt.Sprintf("SELECT count(*) FROM %s WHERE id IN (%d, %d)", from, p.First, p.Last)); n != 2 {
@@ -136,7 +127,7 @@ func TestPartitionsOfKeySQLHoldTheirKeys(t *testing.T) {
 		if again := g.maintain(t, october, 3, 2); len(again.Create)+len(again.Old) > 0 {
 			t.Errorf("Maintain, again = %+v; want nothing to do", again)
 		}
-		if g.dialect == keysql.PostgreSQL {
+		if g.dialect() == keysql.PostgreSQL {
 			g.exec(t, plan.Create...) // by another program that had read the catalog before
 		} else if _, err := g.ExecContext(t.Context(), plan.Create[0]); err == nil && len(g.existing(t)) != 5 {
 			t.Errorf("the statement again = %v, and there are %+v; want 4 partitions and the rest", err, g.existing(t))
@@ -144,7 +135,7 @@ func TestPartitionsOfKeySQLHoldTheirKeys(t *testing.T) {
 
 		// Ten days later the rows of four forgotten days, on MySQL, are in pmax.
 		later := october.AddDate(0, 0, 10)
-		if g.dialect == keysql.MySQL {
+		if g.dialect() == keysql.MySQL {
 			late, err := g.parts.List(october.AddDate(0, 0, 4), october.AddDate(0, 0, 9))
 			must(t, err)
 			g.keys(t, late)
@@ -176,28 +167,28 @@ func TestPlansSkipPartitionsOfKeySQL(t *testing.T) {
 		must(t, err)
 		list = list[:6]
 		g.keys(t, list)
-		functions, err := keysql.Functions(g.dialect, core.Default(), "")
+		functions, err := keysql.Functions(g.dialect(), core.Default(), "")
 		must(t, err)
 		g.exec(t, functions...)
 		first, last := core.Default().Between(list[2].From, list[2].Until)
 		day := [2]string{"'" + list[2].From.UTC().Format(time.DateTime) + "'", "'" + list[2].Until.UTC().Format(time.DateTime) + "'"}
-		if g.dialect == keysql.PostgreSQL {
+		if g.dialect() == keysql.PostgreSQL {
 			day = [2]string{"'" + list[2].From.Format(time.RFC3339) + "'", "'" + list[2].Until.Format(time.RFC3339) + "'"}
 		}
 		conditions := map[string]bool{
 			fmt.Sprintf("id BETWEEN %d AND %d", first, last):                                                true,
 			fmt.Sprintf("id >= (SELECT max(id_min(%s))) AND id < (SELECT max(id_min(%s)))", day[0], day[1]): true,
-			fmt.Sprintf("id >= id_min(%s) AND id < id_min(%s)", day[0], day[1]):                             g.dialect == keysql.PostgreSQL || g.maria,
+			fmt.Sprintf("id >= id_min(%s) AND id < id_min(%s)", day[0], day[1]):                             g.dialect() == keysql.PostgreSQL || g.server == "MariaDB",
 			fmt.Sprintf("id_time(id) >= %s AND id_time(id) < %s", day[0], day[1]):                           false,
 		}
-		if g.dialect == keysql.PostgreSQL { // a time that is known when the query starts
+		if g.dialect() == keysql.PostgreSQL { // a time that is known when the query starts
 			conditions["id >= id_min(now()) AND id < id_min(now() + interval '1 second')"] = true
 		}
 		for condition, skips := range conditions {
 			explain := "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "
-			if g.dialect == keysql.MySQL {
+			if g.dialect() == keysql.MySQL {
 				explain = "EXPLAIN FORMAT=TRADITIONAL "
-				if g.maria {
+				if g.server == "MariaDB" {
 					explain = "EXPLAIN PARTITIONS "
 				}
 			}
@@ -264,7 +255,7 @@ func TestTwoProgramsMaintainPartitionsOfKeySQL(t *testing.T) {
 		for _, err := range failed {
 			if err == nil {
 				succeeded++
-			} else if g.dialect == keysql.PostgreSQL || !strings.Contains(err.Error(), "1517") && !strings.Contains(err.Error(), "1493") {
+			} else if g.dialect() == keysql.PostgreSQL || !strings.Contains(err.Error(), "1517") && !strings.Contains(err.Error(), "1493") {
 				t.Errorf("one of four = %v; want no error, and on MySQL one of a duplicate partition", err)
 			}
 		}
@@ -279,7 +270,7 @@ func TestTwoProgramsMaintainPartitionsOfKeySQL(t *testing.T) {
 
 func TestMySQLPartitionsOfKeySQLAndForeignKeys(t *testing.T) {
 	partitionTargets(t, func(t *testing.T, g partitioned) {
-		if g.dialect == keysql.PostgreSQL {
+		if g.dialect() == keysql.PostgreSQL {
 			return
 		}
 		g.make(t)
@@ -297,7 +288,7 @@ func TestMySQLPartitionsOfKeySQLAndForeignKeys(t *testing.T) {
 
 // Writers and readers go on while the table gets partitions, and every row is there afterwards.
 func TestConvertKeepsEveryRowOnPostgres(t *testing.T) {
-	g := partitioned{DB: openSqlx(t, "pgx", postgresSchema(t)).DB, dialect: keysql.PostgreSQL}
+	g := wayTo("pgx").partitioned(t)
 	g.exec(t, "CREATE TABLE customers (id bigint PRIMARY KEY)", "INSERT INTO customers VALUES (1)",
 		`CREATE TABLE "Order" (id bigint PRIMARY KEY, customer bigint DEFAULT 1 REFERENCES customers, number text NOT NULL DEFAULT 'A' CHECK (number <> ''))`,
 		`CREATE INDEX by_number ON "Order" (number)`, `GRANT SELECT ON "Order" TO PUBLIC`)
@@ -384,7 +375,7 @@ func TestConvertNamesWhatWouldStayBehindOnPostgres(t *testing.T) {
 		"identity column n":       "ALTER TABLE orders ADD n int GENERATED ALWAYS AS IDENTITY",
 		"privileges on column id": "GRANT SELECT (id) ON orders TO PUBLIC",
 	} {
-		g := partitioned{DB: openSqlx(t, "pgx", postgresSchema(t)).DB, dialect: keysql.PostgreSQL}
+		g := wayTo("pgx").partitioned(t)
 		g.exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY)")
 		g.exec(t, strings.Split(make, "; CREATE TR")[0])
 		if _, trigger, ok := strings.Cut(make, "; CREATE TR"); ok {
@@ -415,6 +406,7 @@ func TestConvertNamesWhatWouldStayBehindOnPostgres(t *testing.T) {
 // Debian has pg_partman for its PostgreSQL, in a database of its own since it wants a schema of a
 // fixed name.
 func TestPartmanMakesPartitionsOfKeysOnPostgres(t *testing.T) {
+	t.Parallel()
 	dsn := servertest.PostgreSQL(t)
 	admin := openSqlx(t, "pgx", dsn)
 	if n := (partitioned{DB: admin.DB}).count(t, "SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_partman'"); n == 0 {
@@ -425,10 +417,10 @@ func TestPartmanMakesPartitionsOfKeysOnPostgres(t *testing.T) {
 	}
 	name := spaceName()
 	space(t, "pgx", dsn, "CREATE DATABASE "+name, "DROP DATABASE "+name)
-	g := partitioned{DB: openSqlx(t, "pgx", inDatabase(t, dsn, name)).DB, dialect: keysql.PostgreSQL}
+	g := partitioned{DB: openSqlx(t, "pgx", inDatabase(t, dsn, name)).DB, way: wayTo("pgx")}
 	g.exec(t, "CREATE SCHEMA partman", "CREATE EXTENSION pg_partman SCHEMA partman",
 		"CREATE TABLE public.orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id)")
-	column, err := keysql.New(g.dialect, core.Default(), "id")
+	column, err := keysql.New(g.dialect(), core.Default(), "id")
 	must(t, err)
 	g.parts, err = column.Partitions("public.orders", keysql.Day, time.UTC)
 	must(t, err)
@@ -463,8 +455,7 @@ func TestPartmanMakesPartitionsOfKeysOnPostgres(t *testing.T) {
 // inDatabase returns a DSN with another database.
 func inDatabase(t *testing.T, dsn, name string) string {
 	t.Helper()
-	u, err := url.Parse(dsn)
-	must(t, err)
+	u := parsed(t, dsn)
 	u.Path = "/" + name
 	return u.String()
 }

@@ -7,34 +7,35 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/lib/pq"
-
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/proof/servers/faultproxy"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
-// A leaseTarget is a server, a way to reach it, and a place there of the test's
-// own.
+// A leaseTarget is a place for the tables of stores.
 type leaseTarget struct {
-	dialect sqlstore.Dialect
-	driver  string
-	dsn     string
-	schema  string // "": the connections find it
-	admin   *sql.DB
+	place
+	admin *sql.DB
 	// application is the name by which the server knows its connections, or empty.
 	application string
-	connect     func(dsn string) (driver.Connector, error)
+	// wrap, unless it is nil, is put around the driver's connector.
+	wrap func(driver.Connector) driver.Connector
+}
+
+// target is place for stores. The administrator's connections have the server's defaults.
+func (w way) target(t *testing.T, parameters ...string) leaseTarget {
+	t.Helper()
+	parameters = slices.Concat(w.parameters, parameters)
+	w.parameters = nil
+	g := leaseTarget{place: w.place(t)}
+	g.admin = g.place.open(t).DB
+	g.place = g.with(t, parameters...)
+	return g
 }
 
 // open returns a pool of at most eight connections. All handles of a test share it.
@@ -45,9 +46,12 @@ func (g leaseTarget) open(t *testing.T) *sql.DB {
 
 func (g leaseTarget) connector(t *testing.T) driver.Connector {
 	t.Helper()
-	c, err := g.connect(g.dsn)
+	c, err := g.place.connector()
 	if err != nil {
 		t.Fatalf("no connector for %s", g.driver)
+	}
+	if g.wrap != nil {
+		c = g.wrap(c)
 	}
 	return c
 }
@@ -74,7 +78,7 @@ func (g leaseTarget) config(table string) sqlstore.Config {
 	if g.schema != "" {
 		table = g.schema + "." + table
 	}
-	return sqlstore.Config{Dialect: g.dialect, Table: table, Logger: quiet}
+	return sqlstore.Config{Dialect: g.dialect(), Table: table, Logger: quiet}
 }
 
 // bare returns a store without making its tables.
@@ -101,139 +105,43 @@ func (g leaseTarget) exec(t *testing.T, texts ...string) {
 	}
 }
 
-func pgxConnector(dsn string) (driver.Connector, error) {
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return nil, err
-	}
-	return stdlib.GetConnector(*config), nil
-}
-
-func pqConnector(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn) }
-
-func mysqlConnector(dsn string) (driver.Connector, error) {
-	config, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return nil, err
-	}
-	return mysql.NewConnector(config)
-}
-
-// leaseServers are the ways to a server, one of which has the server's name.
-var leaseServers = []struct {
-	name, server string
-	make         func(t *testing.T) leaseTarget
-}{
-	{"pgx", "PostgreSQL", func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) }},
-	{"pq", "", func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) }},
-	{"MariaDB", "MariaDB", func(t *testing.T) leaseTarget { return leaseMariaDB(t, nil) }},
-	{"MySQL", "MySQL", func(t *testing.T) leaseTarget { return leaseMySQL(t, servertest.MySQL(t), nil) }},
-}
-
-// leaseTargets runs a test on all ways to a server.
+// leaseTargets runs a test by each driver to each server, at the same time.
 func leaseTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
-	for _, server := range leaseServers {
-		t.Run(server.name, func(t *testing.T) { f(t, server.make(t)) })
+	byWays(t, []string{"pgx", "pq", "MariaDB", "MySQL"}, func(t *testing.T, w way) { f(t, w.target(t)) })
+}
+
+// byWays runs a test by each of the ways, at the same time.
+func byWays(t *testing.T, names []string, f func(t *testing.T, w way)) {
+	targets := newCrowd(t, len(names))
+	defer targets.wait()
+	for _, name := range names {
+		targets.run(name, func(t *testing.T) { f(t, wayTo(name)) })
 	}
 }
 
-// eachServer runs a test on each server, by one driver.
-func eachServer(t *testing.T, f func(t *testing.T, server string, make func(t *testing.T) leaseTarget)) {
-	for _, s := range leaseServers {
-		if s.server != "" {
-			t.Run(s.server, func(t *testing.T) { f(t, s.server, s.make) })
-		}
+// eachServer runs a test on each server, by one driver, at the same time.
+func eachServer(t *testing.T, f func(t *testing.T, w way)) {
+	targets := newCrowd(t, len(servers))
+	defer targets.wait()
+	for server := range servers {
+		targets.run(server, func(t *testing.T) { f(t, waysTo(server)[0]) })
 	}
 }
 
-// leasePostgres returns a schema of the test's own. parameters are added to the URL.
-func leasePostgres(t *testing.T, connect func(string) (driver.Connector, error), parameters ...string) leaseTarget {
-	t.Helper()
-	u, err := url.Parse(servertest.PostgreSQL(t))
-	if err != nil {
-		t.Fatal("the URL of PostgreSQL cannot be parsed")
-	}
-	schema := "sqllease_" + strings.ToLower(rand.Text())
-	query := u.Query()
-	query.Set("search_path", schema)
-	u.RawQuery = query.Encode()
-	g := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: u.String(), schema: schema, connect: pgxConnector}
-	g.admin = g.open(t)
-	g.exec(t, "CREATE SCHEMA "+schema)
-	t.Cleanup(func() { g.exec(t, "DROP SCHEMA "+schema+" CASCADE") })
-	for i := 0; i < len(parameters); i += 2 {
-		query.Set(parameters[i], parameters[i+1])
-	}
-	u.RawQuery = query.Encode()
-	g.dsn, g.connect = u.String(), connect
-	return g
-}
-
-// leaseMariaDB is leasePostgres for MariaDB, with a database of the test's own. change may be nil.
-func leaseMariaDB(t *testing.T, change func(*mysql.Config)) leaseTarget {
-	t.Helper()
-	return leaseMySQL(t, servertest.MariaDB(t), change)
-}
-
-// leaseMySQL is leaseMariaDB for the server of dsn, which may be MySQL.
-func leaseMySQL(t *testing.T, dsn string, change func(*mysql.Config)) leaseTarget {
-	t.Helper()
-	config, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal("the DSN of the server cannot be parsed")
-	}
-	root := leaseTarget{dialect: sqlstore.MySQL, driver: "mysql", dsn: config.FormatDSN(), connect: mysqlConnector}
-	root.admin = root.open(t)
-	name := "sqllease_" + strings.ToLower(rand.Text())
-	root.exec(t, "CREATE DATABASE "+name)
-	t.Cleanup(func() { root.exec(t, "DROP DATABASE "+name) })
-	config.DBName = name
-	own := root
-	own.schema = name
-	own.dsn = config.FormatDSN()
-	own.admin = own.open(t)
-	if change != nil {
-		change(config)
-	}
-	own.dsn = config.FormatDSN()
-	return own
-}
-
-// through returns g with the server behind a proxy.
+// through is g behind a proxy.
 func (g leaseTarget) through(t *testing.T) (leaseTarget, *faultproxy.Proxy) {
 	t.Helper()
-	if g.dialect == sqlstore.MySQL {
-		config, err := mysql.ParseDSN(g.dsn)
-		if err != nil || config.Net != "tcp" {
-			t.Fatal("the DSN of MariaDB has no address of tcp")
-		}
-		p := faultproxy.Start(t, faultproxy.MySQL, config.Addr)
-		config.Addr = p.Addr()
-		g.dsn = config.FormatDSN()
-		return g, p
-	}
-	u, err := url.Parse(g.dsn)
-	if err != nil {
-		t.Fatal("the URL of PostgreSQL cannot be parsed")
-	}
-	server := u.Host
-	if u.Port() == "" {
-		server = net.JoinHostPort(u.Hostname(), "5432")
-	}
-	p := faultproxy.Start(t, faultproxy.PostgreSQL, server)
-	query := u.Query()
-	query.Set("sslmode", "disable")
-	u.Host, u.RawQuery = p.Addr(), query.Encode()
-	g.dsn = u.String()
-	return g, p
+	p, proxy := g.place.through(t)
+	g.place = p
+	return g, proxy
 }
 
 // lockTargets are leaseTargets whose connections the server can tell apart.
 func lockTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		if g.dialect == sqlstore.PostgreSQL {
+		if g.dialect() == sqlstore.PostgreSQL {
 			g.application = rand.Text()
-			g.dsn += "&application_name=" + g.application
+			g.place = g.with(t, "application_name", g.application)
 		}
 		f(t, g)
 	})
@@ -253,7 +161,7 @@ func (g leaseTarget) lockTables(t *testing.T, tables ...string) (release func())
 	}
 	end := "ROLLBACK"
 	switch {
-	case g.dialect == sqlstore.PostgreSQL:
+	case g.dialect() == sqlstore.PostgreSQL:
 		do("BEGIN", "LOCK TABLE "+strings.Join(tables, ", ")+" IN ACCESS EXCLUSIVE MODE")
 	case isTiDB(t, g.admin): // where LOCK TABLES does nothing
 		do("BEGIN")
@@ -284,7 +192,7 @@ func (g leaseTarget) lockRow(t *testing.T, worker int64) (release func()) {
 // kill ends a connection by the server's number of it.
 func (g leaseTarget) kill(t *testing.T, id int64) error {
 	text := "SELECT pg_terminate_backend(%d)"
-	if g.dialect == sqlstore.MySQL {
+	if g.dialect() == sqlstore.MySQL {
 		text = "KILL %d" // which MySQL does not prepare
 	}
 	_, err := g.admin.ExecContext(t.Context(), fmt.Sprintf(text, id))
@@ -295,7 +203,7 @@ func (g leaseTarget) kill(t *testing.T, id int64) error {
 func (g leaseTarget) waiting(t *testing.T) (id int64) {
 	t.Helper()
 	query := "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'SELECT%FOR UPDATE'"
-	if g.dialect == sqlstore.PostgreSQL {
+	if g.dialect() == sqlstore.PostgreSQL {
 		query = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '" + g.application + "'"
 	}
 	for giveUp := time.Now().Add(hangs); ; time.Sleep(5 * time.Millisecond) {

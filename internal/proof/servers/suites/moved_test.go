@@ -37,7 +37,7 @@ func TestRowsCopiedFromSQLiteNeedNoSetvalOnPostgreSQL(t *testing.T) {
 		must(t, db.AutoMigrate(&movedOrder{}))
 		return db
 	}
-	g := leasePostgres(t, pgxConnector)
+	g := wayTo("pgx").target(t)
 	from := open(sqlite.Open(filepath.Join(t.TempDir(), "shop.db")), "")
 	rows := []movedOrder{{ID: 1, Number: "counted"}, {ID: 2, Number: "counted"}}
 	must(t, from.Create(&rows).Error)

@@ -26,7 +26,6 @@ import (
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // A namesTarget is a server with two schemas, in which one finds a table by the search_path or the
@@ -38,18 +37,10 @@ type namesTarget struct {
 
 // use is the statement that leads the tables of a connection to a schema.
 func (g namesTarget) use(schema string) string {
-	if g.dialect == sqlstore.MySQL {
+	if g.dialect() == sqlstore.MySQL {
 		return "USE " + schema
 	}
 	return "SET search_path TO " + schema
-}
-
-// one returns a pool of one connection.
-func (g namesTarget) one(t *testing.T) *sql.DB {
-	t.Helper()
-	db := g.open(t)
-	db.SetMaxOpenConns(1)
-	return db
 }
 
 func (g namesTarget) do(t *testing.T, db interface {
@@ -70,60 +61,42 @@ func (g namesTarget) count(t *testing.T, query string) (n int64) {
 	return n
 }
 
-// config is that of a store whose table, by default, is found.
-func (g namesTarget) config(table string) sqlstore.Config {
-	return sqlstore.Config{Dialect: g.dialect, Table: table, Logger: quiet}
-}
-
 // namesPostgres has a database of its own, since every role knows all the tables of a database.
 func namesPostgres(t *testing.T) namesTarget {
 	t.Helper()
-	u, err := url.Parse(servertest.PostgreSQL(t))
-	must(t, err)
-	root := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: u.String(), connect: pgxConnector}
-	root.admin = root.open(t)
-	name := spaceName()
-	root.exec(t, "CREATE DATABASE "+name)
-	t.Cleanup(func() { root.exec(t, "DROP DATABASE "+name+" WITH (FORCE)") })
-	u.Path = "/" + name
-	g := namesTarget{root, "tenant_a", "tenant_b"}
-	g.dsn = u.String()
+	w, name := wayTo("pgx"), spaceName()
+	dsn := servers[w.server](t)
+	space(t, w.driver, dsn, "CREATE DATABASE "+name, "DROP DATABASE "+name+" WITH (FORCE)")
+	g := namesTarget{leaseTarget{place: place{way: w, dsn: inDatabase(t, dsn, name)}}, "tenant_a", "tenant_b"}
 	g.admin = g.open(t)
-	g.exec(t, "CREATE SCHEMA tenant_a")
-	g.exec(t, "CREATE SCHEMA tenant_b")
-	query := u.Query()
-	query.Set("search_path", g.first)
-	u.RawQuery = query.Encode()
-	g.dsn = u.String()
+	g.exec(t, "CREATE SCHEMA tenant_a", "CREATE SCHEMA tenant_b")
+	g.place = g.with(t, "search_path", g.first)
 	return g
 }
 
 // namesMySQL has a user who sees these two databases alone.
-func namesMySQL(t *testing.T, dsn string) namesTarget {
+func namesMySQL(t *testing.T, w way) namesTarget {
 	t.Helper()
-	config, err := mysql.ParseDSN(dsn)
-	must(t, err)
-	root := leaseTarget{dialect: sqlstore.MySQL, driver: "mysql", dsn: dsn, connect: mysqlConnector}
-	root.admin = root.open(t)
-	user := spaceName()[:20]
-	g := namesTarget{root, user + "_a", user + "_b"}
-	root.exec(t, "CREATE USER "+user+"@'%'")
-	t.Cleanup(func() { root.exec(t, "DROP USER "+user+"@'%'") })
-	for _, database := range []string{g.first, g.second} {
-		root.exec(t, "CREATE DATABASE "+database)
-		t.Cleanup(func() { root.exec(t, "DROP DATABASE "+database) })
-		root.exec(t, "GRANT ALL ON "+database+".* TO "+user+"@'%'")
+	first, second := w.target(t), w.place(t)
+	var grants []string
+	for _, database := range []string{first.schema, second.schema} {
+		grants = append(grants, "GRANT ALL ON "+database+".* TO $role")
 	}
-	config.User, config.Passwd, config.DBName = user, "", g.first
-	g.dsn = config.FormatDSN()
+	g := namesTarget{first, first.schema, second.schema}
+	g.place, _ = first.user(t, first.admin, grants...)
+	g.schema = ""
 	return g
 }
 
 func eachNamed(t *testing.T, f func(t *testing.T, g namesTarget)) {
 	t.Helper()
-	t.Run("PostgreSQL", func(t *testing.T) { f(t, namesPostgres(t)) })
-	t.Run("MariaDB", func(t *testing.T) { f(t, namesMySQL(t, servertest.MariaDB(t))) })
-	t.Run("MySQL", func(t *testing.T) { f(t, namesMySQL(t, servertest.MySQL(t))) })
+	eachServer(t, func(t *testing.T, w way) {
+		if w.server == "PostgreSQL" {
+			f(t, namesPostgres(t))
+			return
+		}
+		f(t, namesMySQL(t, w))
+	})
 }
 
 // A namedStore is one of the three kinds.
@@ -141,7 +114,7 @@ func eachStore(t *testing.T, f func(t *testing.T, g namesTarget, table string, d
 	t.Helper()
 	eachNamed(t, func(t *testing.T, g namesTarget) {
 		for table := range stores {
-			db := g.one(t)
+			db := g.openOne(t)
 			f(t, g, table, db, g.opening(t, table, db))
 		}
 	})
@@ -181,24 +154,16 @@ func wantError(t *testing.T, what string, err, want error, parts ...string) {
 // Two services write to public.orders as two roles, one of which has a schema of its own name.
 func TestRolesWithSchemasOfTheirOwnHaveOneTableOfLeases(t *testing.T) {
 	g := namesPostgres(t)
-	billing := spaceName()
-	web := billing + "_web"
+	billing := newRole(t, g.admin)
+	web := newRole(t, g.admin)
 	for _, role := range []string{billing, web} {
-		g.exec(t, "CREATE ROLE "+role+" LOGIN")
-		t.Cleanup(func() {
-			g.exec(t, "DROP OWNED BY "+role)
-			g.exec(t, "DROP ROLE "+role)
-		})
-		g.exec(t, "GRANT ALL ON SCHEMA public TO "+role)
+		g.exec(t, "ALTER ROLE "+role+" LOGIN", "GRANT ALL ON SCHEMA public TO "+role)
 	}
 	g.exec(t, "CREATE SCHEMA AUTHORIZATION "+billing) // which web may not use
 	as := func(role string) *sql.DB {
-		u, err := url.Parse(g.dsn)
-		must(t, err)
+		u := parsed(t, g.dsn)
 		u.User, u.RawQuery = url.User(role), "sslmode=disable"
-		own := g.leaseTarget
-		own.dsn = u.String()
-		return own.open(t)
+		return openSqlx(t, g.driver, u.String()).DB
 	}
 	open := func(role, table string) (*core.Generator, error) {
 		gen, err := snowkey.Open(t.Context(), as(role), snowkey.Config{Table: table, Logger: quiet})
@@ -256,7 +221,7 @@ func TestOfStoresThatCreateTablesAtOnceInTwoSchemasOneIsRefused(t *testing.T) {
 			var mu sync.Mutex
 			var wg sync.WaitGroup
 			for i := range 8 {
-				db := g.one(t)
+				db := g.openOne(t)
 				g.do(t, db, g.use([]string{g.first, g.second}[i%2]))
 				s := g.opening(t, table, db)("", false)
 				wg.Go(func() {
@@ -286,7 +251,7 @@ func TestOfStoresThatCreateTablesAtOnceInTwoSchemasOneIsRefused(t *testing.T) {
 // A request leaves SET search_path, or USE, on the pooled connection.
 func TestTablesStayWhateverAConnectionWasToldMeanwhile(t *testing.T) {
 	eachNamed(t, func(t *testing.T, g namesTarget) {
-		db := g.one(t)
+		db := g.openOne(t)
 		at := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
 		series := serial.Series{Name: "invoices", Prefix: "INV", Digits: 6}
 		for _, schema := range []string{g.first, g.second} {
@@ -459,7 +424,7 @@ func TestTablesThatComeLaterAreFound(t *testing.T) {
 func TestTemporaryTableIsNoTableOfAStore(t *testing.T) {
 	g := namesPostgres(t)
 	for table := range stores {
-		db := g.one(t)
+		db := g.openOne(t)
 		open := g.opening(t, table, db)
 		g.do(t, db, "CREATE TEMPORARY TABLE "+table+" (series TEXT)", "SET search_path TO pg_temp, "+g.first)
 		must(t, readOrClaim(t, open("", true)))
@@ -474,7 +439,7 @@ func TestTemporaryTableIsNoTableOfAStore(t *testing.T) {
 func TestSchemaOfAnyNameIsNamedInFull(t *testing.T) {
 	g := namesPostgres(t)
 	for _, schema := range []string{"Shop-2", `sh"op.x`, "läden", "who?"} {
-		db, quoted := g.one(t), `"`+strings.ReplaceAll(schema, `"`, `""`)+`"`
+		db, quoted := g.openOne(t), `"`+strings.ReplaceAll(schema, `"`, `""`)+`"`
 		g.do(t, db, "CREATE SCHEMA "+quoted, "SET search_path TO "+quoted)
 		for table := range stores {
 			s := g.opening(t, table, db)("", false)
@@ -492,15 +457,15 @@ func TestSchemaOfAnyNameIsNamedInFull(t *testing.T) {
 
 func TestConnectionWithoutASchemaIsToldSo(t *testing.T) {
 	eachNamed(t, func(t *testing.T, g namesTarget) {
-		db := g.one(t)
-		if g.dialect == sqlstore.PostgreSQL {
+		db := g.openOne(t)
+		if g.dialect() == sqlstore.PostgreSQL {
 			g.do(t, db, "SET search_path TO nowhere")
 		} else {
 			config, err := mysql.ParseDSN(g.dsn)
 			must(t, err)
 			config.DBName = ""
 			g.dsn = config.FormatDSN()
-			db = g.one(t)
+			db = g.openOne(t)
 		}
 		for table := range stores {
 			open := g.opening(t, table, db)
@@ -514,7 +479,7 @@ func TestConnectionWithoutASchemaIsToldSo(t *testing.T) {
 
 func TestIDNextCountsInItsOwnSequenceUnderEveryPath(t *testing.T) {
 	g := namesPostgres(t)
-	db := g.one(t)
+	db := g.openOne(t)
 	statements, err := keysql.Default(keysql.PostgreSQL, core.Default(), 0, 1, g.first)
 	must(t, err)
 	g.do(t, db, statements...)

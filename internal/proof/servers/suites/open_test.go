@@ -11,15 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/snowkey/snowkey"
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // opened is c with the table in full, as config has it.
@@ -49,10 +46,9 @@ func TestOpenGivesEachProcessOfADatabaseAWorkerNumber(t *testing.T) {
 	}
 	leaseTargets(t, distinct)
 	t.Run("pgx in a wrapper", func(t *testing.T) {
-		distinct(t, leasePostgres(t, func(dsn string) (driver.Connector, error) {
-			c, err := pgxConnector(dsn)
-			return wrapper{c}, err
-		}))
+		g := wayTo("pgx").target(t)
+		g.wrap = func(c driver.Connector) driver.Connector { return wrapper{c} }
+		distinct(t, g)
 	})
 }
 
@@ -137,7 +133,7 @@ func TestOpenWithinATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
 		tx, err := db.BeginTx(t.Context(), nil)
 		must(t, err)
 		defer func() { must(t, tx.Rollback()) }()
-		for _, dialect := range []sqlstore.Dialect{0, g.dialect} {
+		for _, dialect := range []sqlstore.Dialect{0, g.dialect()} {
 			over, waits := make(chan struct{}), db.Stats().WaitCount
 			go func() {
 				if poll(t.Context(), func() bool { return db.Stats().WaitCount > waits }) {
@@ -202,46 +198,19 @@ func TestOpenByAReaderOfItsTablesNamesTheRightsToGrant(t *testing.T) {
 // eachUnprivileged runs test with an administrator and a program of one schema or database, in which
 // the program may create no table. What grant gives it on all tables takes the place of what it had.
 func eachUnprivileged(t *testing.T, test func(t *testing.T, admin, program leaseTarget, grant func(rights string))) {
-	t.Run("PostgreSQL", func(t *testing.T) {
-		role := spaceName()
-		admin := leasePostgres(t, pgxConnector)
-		admin.exec(t, "CREATE ROLE "+role)
-		t.Cleanup(func() {
-			admin.exec(t, "DROP OWNED BY "+role)
-			admin.exec(t, "DROP ROLE "+role)
-		})
-		admin.exec(t, "GRANT USAGE ON SCHEMA "+admin.schema+" TO "+role)
-		program := admin
-		u, err := url.Parse(admin.dsn)
-		must(t, err)
-		query := u.Query()
-		query.Set("role", role)
-		u.RawQuery = query.Encode()
-		program.dsn = u.String()
-		test(t, admin, program, func(rights string) {
-			admin.exec(t, "REVOKE ALL ON ALL TABLES IN SCHEMA "+admin.schema+" FROM "+role)
-			admin.exec(t, "GRANT "+rights+" ON ALL TABLES IN SCHEMA "+admin.schema+" TO "+role)
-		})
+	eachServer(t, func(t *testing.T, w way) {
+		admin := w.target(t)
+		program, on := admin, " ON ALL TABLES IN SCHEMA "+admin.schema
+		if w.dialect() == sqlstore.MySQL {
+			on = " ON " + admin.schema + ".*"
+		}
+		var user string
+		program.place, user = admin.user(t, admin.admin)
+		if w.dialect() == sqlstore.MySQL { // without a right there, it finds no database
+			admin.exec(t, "GRANT SELECT, INSERT, UPDATE"+on+" TO "+user)
+		}
+		test(t, admin, program, func(rights string) { admin.exec(t, "REVOKE ALL"+on+" FROM "+user, "GRANT "+rights+on+" TO "+user) })
 	})
-	for name, server := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			admin := leaseMySQL(t, server(t), func(*mysql.Config) {})
-			config, err := mysql.ParseDSN(admin.dsn)
-			must(t, err)
-			user := spaceName()[:20] + "@'%'"
-			admin.exec(t, "CREATE USER "+user)
-			t.Cleanup(func() { admin.exec(t, "DROP USER "+user) })
-			on := " ON " + config.DBName + ".* "
-			admin.exec(t, "GRANT SELECT, INSERT, UPDATE"+on+"TO "+user)
-			config.User, config.Passwd = strings.TrimSuffix(user, "@'%'"), ""
-			program := admin
-			program.dsn = config.FormatDSN()
-			test(t, admin, program, func(rights string) {
-				admin.exec(t, "REVOKE ALL"+on+"FROM "+user)
-				admin.exec(t, "GRANT "+rights+on+"TO "+user)
-			})
-		})
-	}
 }
 
 func TestOpenKnowsOtherDriversOfSQLite(t *testing.T) {

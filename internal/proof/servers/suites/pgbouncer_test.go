@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -45,18 +44,12 @@ func (p pooler) plugin() *gormplugin.Plugin {
 // pooledCalls are what a program does through a pooler, each once.
 func pooledCalls(t *testing.T, p pooler, name string) map[string]func(ctx context.Context) error {
 	t.Helper()
-	mode := bulkModes[name]
-	connect := pgxConnector
-	if mode.driver == "postgres" {
-		connect = pqConnector
-	}
-	g := leaseTarget{dialect: sqlstore.PostgreSQL, driver: mode.driver, dsn: p.in(mode), connect: connect}
+	g := leaseTarget{place: p.in(t, name)}
 	pool := g.open(t)
-	db := sqlx.NewDb(pool, mode.driver)
-	quiet := slog.New(slog.DiscardHandler)
-	leases, err := sqllease.New(pool, sqlstore.Config{Dialect: g.dialect, Logger: quiet})
+	db := sqlx.NewDb(pool, g.driver)
+	leases, err := sqllease.New(pool, sqlstore.Config{Dialect: g.dialect(), Logger: quiet})
 	must(t, err)
-	segments, err := sqlsegment.New(pool, sqlstore.Config{Dialect: g.dialect, Logger: quiet})
+	segments, err := sqlsegment.New(pool, sqlstore.Config{Dialect: g.dialect(), Logger: quiet})
 	must(t, err)
 	orm := func(pool *sql.DB, prepared, alone bool) *gorm.DB {
 		orm, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard, PrepareStmt: prepared, SkipDefaultTransaction: alone})
@@ -128,7 +121,7 @@ func (p pooler) prepare(t *testing.T) {
 	execSqlx(t, p.admin, "CREATE TABLE notes (id bigint PRIMARY KEY, note text)")
 	execSqlx(t, p.admin, "INSERT INTO notes VALUES (1, 'the duplicate')")
 	execSqlx(t, p.admin, "CREATE TABLE listed (id bigint PRIMARY KEY, note text, list text[])")
-	g := leaseTarget{dialect: sqlstore.PostgreSQL, schema: p.schema}
+	g := leaseTarget{place: p.in(t, "pgx")}
 	g.store(t, p.admin.DB)
 	s := g.segments(t, p.admin.DB, "")
 	must(t, s.CreateTables(t.Context()))
@@ -230,7 +223,7 @@ func TestPgBouncerInTransactionModeRefusesPrepareStmt(t *testing.T) {
 	p := newPooler(t, "transaction")
 	p.prepare(t)
 	create := pooledCalls(t, p, "pgx exec")["GORM with PrepareStmt"]
-	other := openSqlx(t, "pgx", p.in(bulkModes["pgx simple protocol"]))
+	other := p.in(t, "pgx simple protocol").open(t)
 	var err error
 	for i := 0; i < 100 && err == nil; i++ {
 		for range i % 8 { // moves the next one to another connection
@@ -251,7 +244,7 @@ func TestPgBouncerLetsLibPQRunTheStatementOfAnother(t *testing.T) {
 	for _, table := range []string{"a", "b"} {
 		execSqlx(t, p.admin, "CREATE TABLE "+table+" (id bigint PRIMARY KEY, note text)")
 	}
-	db := openSqlx(t, "postgres", p.in(bulkModes["pq"]))
+	db := p.in(t, "pq").open(t)
 	strayed := 0
 	for id := 1; id < 200 && strayed == 0; id++ {
 		// A statement without a name stays on its connection until the next one.
@@ -265,7 +258,7 @@ func TestPgBouncerLetsLibPQRunTheStatementOfAnother(t *testing.T) {
 	if strayed == 0 {
 		t.Error("no row has got into another table; want one, or the pages need not warn")
 	}
-	db = openSqlx(t, "postgres", p.in(bulkModes["pq binary"]))
+	db = p.in(t, "pq binary").open(t)
 	for id := 1000; id < 1050; id++ {
 		for _, table := range []string{"a", "b"} {
 			if _, err := db.Exec("INSERT INTO "+table+" VALUES ($1, $2)", id, "binary "+table); err != nil {
@@ -284,8 +277,9 @@ func TestPgBouncerLetsLibPQRunTheStatementOfAnother(t *testing.T) {
 
 func TestPgBouncerRefusesASearchPath(t *testing.T) {
 	p := newPooler(t, "transaction")
-	for _, driver := range []string{"pgx", "postgres"} {
-		db, err := sqlx.Open(driver, p.in(bulkMode{parameters: []string{"search_path", "public"}}))
+	for _, driver := range []string{"pgx", "pq"} {
+		behind := p.in(t, driver).with(t, "search_path", "public")
+		db, err := sqlx.Open(behind.driver, behind.dsn)
 		must(t, err)
 		const want = "unsupported startup parameter: search_path"
 		if err := db.PingContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
@@ -298,7 +292,7 @@ func TestPgBouncerRefusesASearchPath(t *testing.T) {
 // The whole suites, in the mode that the pages name first.
 func TestStoresPassTheirSuitesThroughPgBouncer(t *testing.T) {
 	p := newPooler(t, "transaction")
-	g := leaseTarget{dialect: sqlstore.PostgreSQL, driver: "pgx", dsn: p.in(bulkModes["pgx exec"]), connect: pgxConnector, schema: p.schema, admin: p.admin.DB}
+	g := leaseTarget{place: p.in(t, "pgx exec"), admin: p.admin.DB}
 	t.Run("leases", g.run)
 	t.Run("segments", g.runSegments)
 }

@@ -60,7 +60,7 @@ func typeless(mode pgx.QueryExecMode) bool {
 // nativeConn returns a connection with tables of its own.
 func nativeConn(t *testing.T, mode pgx.QueryExecMode) *pgx.Conn {
 	t.Helper()
-	config, err := pgx.ParseConfig(postgresSchema(t))
+	config, err := pgx.ParseConfig(wayTo("pgx").place(t).dsn)
 	must(t, err)
 	config.DefaultQueryExecMode = mode
 	conn, err := pgx.ConnectConfig(t.Context(), config)
@@ -130,6 +130,7 @@ func sameRows(t *testing.T, conn *pgx.Conn, want []nativeOrder) {
 }
 
 func TestPgxStoresAndReadsIDsOfEachType(t *testing.T) {
+	t.Parallel()
 	const insert = "INSERT INTO orders (id, parent, customer, gift) VALUES ($1, $2, $3, $4) RETURNING id"
 	arguments := func(o nativeOrder) []any { return []any{o.ID, o.Parent, &o.Customer, o.Gift} }
 	for way, store := range map[string]func(conn *pgx.Conn, rows []nativeOrder) error{
@@ -184,6 +185,7 @@ func TestPgxStoresAndReadsIDsOfEachType(t *testing.T) {
 }
 
 func TestPgxRefusesWhatIsNoIDAndStoresNothing(t *testing.T) {
+	t.Parallel()
 	inNativeModes(t, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		for column, want := range map[string]error{
 			"-1::bigint": types.ErrRange, "'007'::text": types.ErrSyntax, "''::text": types.ErrSyntax, "1.5::float8": types.ErrSyntax,
@@ -238,6 +240,7 @@ func arrayOf[T any](t *testing.T, conn *pgx.Conn, want ...T) {
 }
 
 func TestPgxArraysOfIDs(t *testing.T) {
+	t.Parallel()
 	inNativeModes(t, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		one, two := types.Snowflake(1), nativeID
 		// Results are read in each mode.
@@ -290,6 +293,7 @@ func TestPgxArraysOfIDs(t *testing.T) {
 }
 
 func TestPgxCompositesAndRangesOfIDs(t *testing.T) {
+	t.Parallel()
 	inNativeModes(t, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		loaded, err := conn.LoadTypes(t.Context(), []string{"order_line", "_order_line"})
 		must(t, err)

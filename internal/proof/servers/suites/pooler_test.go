@@ -105,7 +105,7 @@ func newPooler(t *testing.T, mode string) pooler {
 	server.RawQuery = query.Encode()
 	p.admin = openSqlx(t, "pgx", server.String())
 	for giveUp := time.Now().Add(hangs); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := pgxConnector(p.url.String()); err == nil {
+		if conn, err := p.in(t, "pgx").connector(); err == nil {
 			c, err := conn.Connect(t.Context())
 			if err == nil {
 				_ = c.Close()
@@ -123,7 +123,7 @@ func newPooler(t *testing.T, mode string) pooler {
 // alone, which waits for each answer, would all go to one.
 func (p pooler) spread(t *testing.T) {
 	t.Helper()
-	db := openSqlx(t, "pgx", p.in(bulkModes["pgx simple protocol"]))
+	db := p.in(t, "pgx simple protocol").open(t)
 	var conns []*sqlx.Conn
 	for range 4 {
 		conn, err := db.Connx(t.Context())
@@ -144,15 +144,11 @@ func (p pooler) spread(t *testing.T) {
 	wg.Wait()
 }
 
-// in returns the URL for a driver in one of its modes.
-func (p pooler) in(mode bulkMode) string {
-	query := p.url.Query()
-	for i := 0; i < len(mode.parameters); i += 2 {
-		query.Set(mode.parameters[i], mode.parameters[i+1])
-	}
-	u := *p.url
-	u.RawQuery = query.Encode()
-	return u.String()
+// in returns the way to the pooler by a driver in one of its modes.
+func (p pooler) in(t *testing.T, name string) place {
+	t.Helper()
+	w := wayTo(name)
+	return place{way: w, schema: p.schema, dsn: p.url.String()}.with(t, w.parameters...)
 }
 
 // giveTo makes a file that of a user.

@@ -24,13 +24,23 @@ func onPage(t *testing.T, name string) (setting string, blocks []string) {
 	return setting, blocks
 }
 
+// buildPage builds a program of a page's setting, with more imports and a main of statements, and returns its file.
+func buildPage(t *testing.T, setting, imports, statements string) (program string) {
+	t.Helper()
+	folder := t.TempDir()
+	file, program := filepath.Join(folder, "page.go"), filepath.Join(folder, "page")
+	text := strings.Replace(setting, "package main\n", "package main\n\nimport (\n\"os\"\n"+imports+")\n", 1) + "\nfunc main() {\n" + statements + "}\n"
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, file).CombinedOutput(); err != nil {
+		t.Fatalf("the page's program: %v\n%s", err, out)
+	}
+	return program
+}
+
 // runGo runs statements of a page's setting on PostgreSQL, and returns what they print.
 func runGo(t *testing.T, setting, imports, dsn, statements string) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "page.go")
-	text := strings.Replace(setting, "package main\n", "package main\n\nimport (\n"+imports+")\n", 1) + "\nfunc main() {\n" + statements + "}\n"
-	must(t, os.WriteFile(file, []byte(text), 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "run", file, dsn).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), buildPage(t, setting, imports, statements), dsn).CombinedOutput()
 	if err != nil {
 		t.Fatalf("the page's program: %v\n%s", err, out)
 	}
@@ -72,7 +82,7 @@ func TestThePageSelectsByTheKeys(t *testing.T) {
 	const want = "2026-05-04 12:00:00 +0000 UTC 3 17\n" +
 		"177026472345612305 Monday\n177026472345612305 Monday\n" +
 		"177207666278400000 Tuesday\n177207666278400000 Tuesday\n"
-	if got := runGo(t, setting, "\"os\"\n\"gorm.io/driver/postgres\"\n", dsn, statements); got != want {
+	if got := runGo(t, setting, "\"gorm.io/driver/postgres\"\n", dsn, statements); got != want {
 		t.Errorf("the page's program prints\n%s\nwant\n%s", got, want)
 	}
 }
@@ -93,7 +103,7 @@ func TestThePagePublishesWhatToWatch(t *testing.T) {
 	fmt.Println(expvar.Get("snowkey"))
 	_ = gen.Close(context.Background())
 `
-	imports := "\"context\"\n\"database/sql\"\n\"fmt\"\n\"log\"\n\"os\"\n_ \"github.com/jackc/pgx/v5/stdlib\"\n\"github.com/snowkey/snowkey\"\n"
+	imports := "\"context\"\n\"database/sql\"\n\"fmt\"\n\"log\"\n_ \"github.com/jackc/pgx/v5/stdlib\"\n\"github.com/snowkey/snowkey\"\n"
 	got := runGo(t, setting, imports, dsn, statements)
 	for _, want := range []string{`"ahead_seconds":`, `"reserved_seconds":5`, `"losses":0`} {
 		if !strings.Contains(got, want) {

@@ -13,14 +13,14 @@ import (
 // Two regions, one on PostgreSQL and one on MariaDB, have their numbers from either, or from MySQL. Eight processes
 // of each start at once, and start again when the common store cannot be reached.
 func TestRegionsOnServersHaveTwoNumbers(t *testing.T) {
-	eachServer(t, func(t *testing.T, _ string, make func(t *testing.T) leaseTarget) {
-		g := make(t)
+	eachServer(t, func(t *testing.T, w way) {
+		g := w.target(t)
 		db := g.open(t)
 		common := g.store(t, db)
 		layout := core.Default()
 		layout.DatacenterBits, layout.WorkerBits = 3, layout.WorkerBits-3
 		own := map[string]lease.Store{}
-		for region, place := range map[string]leaseTarget{"eu-west-1": leasePostgres(t, pgxConnector), "us-east-1": leaseMariaDB(t, nil)} {
+		for region, place := range map[string]leaseTarget{"eu-west-1": wayTo("pgx").target(t), "us-east-1": wayTo("MariaDB").target(t)} {
 			own[region] = place.store(t, place.open(t))
 		}
 		start := func(region string, own lease.Store) (*lease.Lease, error) {

@@ -1,18 +1,13 @@
 package servers
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/segmenttest"
@@ -92,7 +87,7 @@ func TestLeafsOwnTableServesBesideAServerOfLeaf(t *testing.T) {
 		create := "CREATE TABLE `leaf_alloc` (`biz_tag` varchar(128) NOT NULL DEFAULT '', `max_id` bigint(20) NOT NULL DEFAULT '1'," +
 			" `step` int(11) NOT NULL, `description` varchar(256) DEFAULT NULL," +
 			" `update_time` timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (`biz_tag`)) ENGINE=InnoDB"
-		if g.dialect == sqlstore.PostgreSQL {
+		if g.dialect() == sqlstore.PostgreSQL {
 			create = strings.NewReplacer("`", "", "bigint(20)", "bigint", "int(11)", "int", " ON UPDATE CURRENT_TIMESTAMP", "", " ENGINE=InnoDB", "").Replace(create)
 		}
 		g.exec(t, create, "insert into leaf_alloc(biz_tag, max_id, step, description) values('leaf-segment-test', 1, 2000, 'Test leaf Segment Mode Get Id')")
@@ -154,68 +149,6 @@ func TestLeafsOwnTableServesBesideAServerOfLeaf(t *testing.T) {
 			t.Errorf("%d numbers were given; want %d", got, want)
 		}
 	})
-}
-
-// Connections are killed at random moments, among them COMMITs.
-func TestSegmentsRepeatNothingWhileConnectionsAreKilled(t *testing.T) {
-	const kills, least = 150, 1000 // numbers
-	lockTargets(t, func(t *testing.T, g leaseTarget) {
-		g.ordersRow(t, g.open(t), segment.Row{Next: 1, Stride: 1})
-		stop, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var given numbers
-		var wg sync.WaitGroup
-		for range 3 { // processes, each with a pool of its own
-			db := g.open(t)
-			wg.Go(func() {
-				for stop.Err() == nil {
-					a, err := segment.New(g.segments(t, db, ""), segment.Config{Tag: "orders", Logger: quiet, Hold: -1, MaxWait: time.Second})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					var callers sync.WaitGroup
-					for range 8 {
-						callers.Go(func() {
-							for range 200 {
-								if id, err := a.Next(t.Context()); err == nil {
-									given.add(id)
-								} else if id != 0 {
-									t.Errorf("%d beside the error %v", id, err)
-								}
-							}
-						})
-					}
-					callers.Wait()
-					_ = a.Close(t.Context()) // may be killed too
-				}
-			})
-		}
-		for killed := 0; !t.Failed() && (killed < kills || given.count() < least); time.Sleep(rand.N(40 * time.Millisecond)) {
-			killed += g.killSome(t)
-		}
-		cancel()
-		wg.Wait()
-		given.wantDistinct(t)
-	})
-}
-
-// killSome ends one in three of the test's own connections, and returns how many. On PostgreSQL, where g is of
-// lockTargets, they are known by their name, and on MySQL by their database.
-func (g leaseTarget) killSome(t *testing.T) (killed int) {
-	t.Helper()
-	query := "SELECT pid FROM pg_stat_activity WHERE application_name = '" + g.application + "'"
-	if g.dialect == sqlstore.MySQL {
-		query = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
-	}
-	var ids []int64
-	must(t, sqlx.NewDb(g.admin, g.driver).Select(&ids, query))
-	for _, id := range ids {
-		if rand.IntN(3) == 0 && g.kill(t, id) == nil { // or it has ended
-			killed++
-		}
-	}
-	return killed
 }
 
 // The statement that the error names makes a row that serves.

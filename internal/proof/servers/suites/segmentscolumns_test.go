@@ -7,47 +7,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
 	"github.com/snowkey/snowkey/core/serial"
 	"github.com/snowkey/snowkey/core/serial/sqlserial"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // columnTargets are the servers with each setting that decides how an integer is sent and
 // whether one that is too large is refused or cut.
 func columnTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 	t.Helper()
-	for name, connect := range map[string]func(t *testing.T) leaseTarget{
-		"pgx": func(t *testing.T) leaseTarget { return leasePostgres(t, pgxConnector) },
-		"pgx simple": func(t *testing.T) leaseTarget {
-			return leasePostgres(t, pgxConnector, "default_query_exec_mode", "simple_protocol")
-		},
-		"pq":        func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector) },
-		"pq binary": func(t *testing.T) leaseTarget { return leasePostgres(t, pqConnector, "binary_parameters", "yes") },
-	} {
-		t.Run(name, func(t *testing.T) { f(t, connect(t)) })
-	}
-	for server, dsn := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
+	byWays(t, []string{"pgx", "pgx simple protocol", "pq", "pq binary"}, func(t *testing.T, w way) { f(t, w.target(t)) })
+	byWays(t, []string{"MariaDB", "MariaDBInterpolated", "MySQL", "MySQLInterpolated"}, func(t *testing.T, w way) {
 		for _, mode := range []string{"", "STRICT_ALL_TABLES"} {
-			for _, interpolate := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s sql_mode=%q interpolateParams=%t", server, mode, interpolate), func(t *testing.T) {
-					f(t, leaseMySQL(t, dsn(t), func(c *mysql.Config) {
-						c.InterpolateParams, c.Params = interpolate, map[string]string{"sql_mode": "'" + mode + "'"}
-					}))
-				})
-			}
+			t.Run(fmt.Sprintf("sql_mode=%q", mode), func(t *testing.T) { f(t, w.target(t, "sql_mode", "'"+mode+"'")) })
 		}
-	}
+	})
 }
 
 // integerTypes are the types of a key, or of max_id in a table that another program has made.
 func (g leaseTarget) integerTypes() []string {
-	if g.dialect == sqlstore.PostgreSQL {
+	if g.dialect() == sqlstore.PostgreSQL {
 		return []string{"INT", "BIGINT", "NUMERIC", "NUMERIC(20)", "NUMERIC(12, 2)"}
 	}
 	return []string{"INT", "INT UNSIGNED", "BIGINT", "BIGINT UNSIGNED", "DECIMAL(20)", "DECIMAL(12, 2)"}
@@ -85,7 +67,7 @@ func TestColumnsWhoseGreatestIsNoIntegerAreRefused(t *testing.T) {
 		s := g.segments(t, g.open(t), "")
 		must(t, s.CreateTables(t.Context()))
 		kinds := map[string]string{"VARCHAR(20)": "'9'), ('41'", "CHAR(4)": "'9'), ('41'", "DOUBLE PRECISION": "41.5", "DECIMAL(5, 1)": "41), (41.5", "DECIMAL(20)": "9223372036854775808"}
-		if g.dialect == sqlstore.MySQL {
+		if g.dialect() == sqlstore.MySQL {
 			kinds["BIGINT UNSIGNED"], kinds["VARBINARY(20)"], kinds["ENUM('41', '9')"] = "18446744073709551615", "'9'), ('41'", "'9'), ('41'"
 		} else {
 			kinds["NUMERIC"], kinds["TEXT"] = "'NaN'", "'9'), ('41'"
@@ -164,7 +146,7 @@ func TestNumbersThatTheColumnDoesNotKeepAreNotReturned(t *testing.T) {
 // number is the end of the type.
 func TestNumbersThatTheCounterDoesNotKeepAreNotReturned(t *testing.T) {
 	columnTargets(t, func(t *testing.T, g leaseTarget) {
-		if g.dialect != sqlstore.MySQL {
+		if g.dialect() != sqlstore.MySQL {
 			t.Skip("PostgreSQL refuses such a column at the first number")
 		}
 		db := g.open(t)

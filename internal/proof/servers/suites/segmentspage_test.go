@@ -6,11 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/segment/sqlsegment"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // ordersRow returns a store with a row for the orders.
@@ -24,9 +21,9 @@ func (g leaseTarget) ordersRow(t *testing.T, db *sql.DB, row segment.Row) *sqlse
 }
 
 func TestThePageAboutSegmentsHasTheStatementsOfLeaf(t *testing.T) {
-	g := leaseMySQL(t, servertest.MariaDB(t), func(*mysql.Config) {})
+	g := wayTo("MariaDB").target(t)
 	_, blocks := onPage(t, "segments.md")
-	if want := strings.Join(leaseTarget{dialect: g.dialect}.segments(t, g.open(t), "leaf_alloc").AlterLeaf(), ";\n") + ";\n"; blocks[0] != want {
+	if want := strings.Join(leaseTarget{place: place{way: g.way}}.segments(t, g.open(t), "leaf_alloc").AlterLeaf(), ";\n") + ";\n"; blocks[0] != want {
 		t.Errorf("the page shows %s; want %s", blocks[0], want)
 	}
 }
@@ -73,7 +70,7 @@ func newOrders(t *testing.T, g leaseTarget, db *sql.DB, s *sqlsegment.Store, mor
 func TestASequenceWithAnEndRunsBesideSegments(t *testing.T) {
 	_, blocks := onPage(t, "segments.md")
 	endSequence, noSerial := blocks[0], blocks[1]
-	g := leasePostgres(t, pgxConnector)
+	g := wayTo("pgx").target(t)
 	db := g.open(t)
 	g.exec(t, "CREATE TABLE orders (id BIGSERIAL PRIMARY KEY, number TEXT)")
 	const more = "INSERT INTO orders (number) VALUES ('old')"
@@ -98,11 +95,7 @@ func TestASequenceWithAnEndRunsBesideSegments(t *testing.T) {
 
 func TestACounterOfOddNumbersRunsBesideSegments(t *testing.T) {
 	_, blocks := onPage(t, "segments.md")
-	for name, server := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			oddBesideSegments(t, blocks[0], blocks[1], leaseMySQL(t, server(t), func(*mysql.Config) {}))
-		})
-	}
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) { oddBesideSegments(t, blocks[0], blocks[1], w.target(t)) })
 }
 
 func oddBesideSegments(t *testing.T, odd, noCounter string, g leaseTarget) {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -23,9 +22,9 @@ func levels(t *testing.T, g leaseTarget) []sql.IsolationLevel {
 	t.Helper()
 	all := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}
 	switch {
-	case g.dialect == sqlstore.MySQL && isTiDB(t, g.open(t)):
+	case g.dialect() == sqlstore.MySQL && isTiDB(t, g.open(t)):
 		all = all[:2]
-	case g.dialect == sqlstore.MySQL:
+	case g.dialect() == sqlstore.MySQL:
 		all = append(all, sql.LevelReadUncommitted)
 	}
 	return all
@@ -34,26 +33,26 @@ func levels(t *testing.T, g leaseTarget) []sql.IsolationLevel {
 func serials(t *testing.T, g leaseTarget, levels ...sql.IsolationLevel) {
 	t.Parallel() // most of the time they wait for disks
 	serialcases.Run(t, serialcases.Target{
-		Dialect: g.dialect, Driver: g.driver, Levels: levels, Refuses: g.dialect == sqlstore.PostgreSQL,
+		Dialect: g.dialect(), Driver: g.driver, Levels: levels, Refuses: g.dialect() == sqlstore.PostgreSQL,
 		Open: func(t *testing.T) *sql.DB { t.Helper(); return g.open(t) },
 	})
 }
 
 func TestServersPassTheCasesOfSerials(t *testing.T) {
+	t.Parallel()
 	leaseTargets(t, func(t *testing.T, g leaseTarget) { serials(t, g, levels(t, g)...) })
 }
 
 // What a program may have set must not matter.
 func TestServersPassTheCasesOfSerialsUnderOtherSettings(t *testing.T) {
+	t.Parallel()
 	for name, target := range map[string]func(t *testing.T) leaseTarget{
-		"SimpleProtocol": func(t *testing.T) leaseTarget {
-			return leasePostgres(t, pgxConnector, "default_query_exec_mode", "simple_protocol")
-		},
+		"SimpleProtocol": func(t *testing.T) leaseTarget { return wayTo("pgx simple protocol").target(t) },
 		"ClientFoundRows": func(t *testing.T) leaseTarget {
-			return leaseMariaDB(t, func(c *mysql.Config) { c.ClientFoundRows, c.InterpolateParams = true, true })
+			return wayTo("MariaDBInterpolated").target(t, "clientFoundRows", "true")
 		},
 		"AnsiQuotes": func(t *testing.T) leaseTarget {
-			return leaseMariaDB(t, func(c *mysql.Config) { c.Params = map[string]string{"sql_mode": "'ANSI,PIPES_AS_CONCAT'"} })
+			return wayTo("MariaDB").target(t, "sql_mode", "'ANSI,PIPES_AS_CONCAT'")
 		},
 	} {
 		t.Run(name, func(t *testing.T) { serials(t, target(t), sql.LevelDefault) })

@@ -8,21 +8,17 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/lib/pq"
-
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // One in the other's place would pass most tests, and prove nothing.
 func TestMySQLAnswersAndIsNotMariaDB(t *testing.T) {
-	for name, dsn := range map[string]func(testing.TB) string{"MariaDB": servertest.MariaDB, "MySQL": servertest.MySQL} {
-		t.Run(name, func(t *testing.T) {
-			var version string
-			must(t, openSqlx(t, "mysql", dsn(t)).Get(&version, "SELECT version()"))
-			if strings.Contains(version, "MariaDB") != (name == "MariaDB") {
-				t.Errorf("version() where %s should be = %s", name, version)
-			}
-		})
-	}
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		var version string
+		must(t, openSqlx(t, "mysql", servers[w.server](t)).Get(&version, "SELECT version()"))
+		if strings.Contains(version, "MariaDB") != (w.server == "MariaDB") {
+			t.Errorf("version() where %s should be = %s", w.server, version)
+		}
+	})
 }
 
 // postgresVersion returns the major version of the server.

@@ -19,6 +19,7 @@ var shardRows = flag.Int("shards.rows", 40_000, "how many rows each index of key
 // database has no more log and no emptier pages. With the shard in the high bits, every shard has
 // an end of its own, and random keys are written everywhere.
 func TestShardsInTheLowBitsCostTheIndexNothing(t *testing.T) {
+	t.Parallel()
 	dsn, _ := servertest.StartPostgreSQL(t, "max_wal_size=4GB", "synchronous_commit=off", "autovacuum=off")
 	db := openSqlx(t, "pgx", dsn)
 	l := core.Default()

@@ -13,9 +13,10 @@ import (
 // What shardmove_test.go does with LOCK TABLE in a transaction, MySQL and MariaDB do with the metadata lock
 // that a SELECT holds until the transaction ends, and LOCK TABLES on a connection of the mover's own.
 func TestATableIsTheLockOfAShardOnMySQLToo(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
+	t.Parallel()
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
 		t.Parallel()
-		db := sqlxMySQL(t, dsn, func(*mysql.Config) {}).DB
+		db := w.place(t).sqlx(t).DB
 		execSqlx(t, db, "CREATE TABLE shard_3 (nothing INT)")
 		const hold = "SELECT nothing FROM shard_3"
 

@@ -7,8 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"path"
 	"runtime/pprof"
 	"slices"
 	"strconv"
@@ -17,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
@@ -26,7 +22,6 @@ import (
 	"github.com/snowkey/snowkey/core/segment"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/proof/servers/faultproxy"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 func (g leaseTarget) run(t *testing.T) {
@@ -56,7 +51,7 @@ func (g leaseTarget) run(t *testing.T) {
 // unreachable returns a handle with a password, on a port without a listener.
 func (g leaseTarget) unreachable(t *testing.T) leasetest.Store {
 	g.dsn = "root:open-sesame@tcp(127.0.0.1:1)/test"
-	if g.dialect == sqlstore.PostgreSQL {
+	if g.dialect() == sqlstore.PostgreSQL {
 		g.dsn = "postgres://root:open-sesame@127.0.0.1:1/test?sslmode=disable"
 	}
 	return g.bare(t, g.open(t))
@@ -81,54 +76,34 @@ func TestSqlleasePassesTheSuiteOfRegisters(t *testing.T) {
 }
 
 func TestSqlleasePassesTheSuiteInOtherModesOfPgx(t *testing.T) {
-	for _, mode := range []string{"simple_protocol", "exec"} {
-		t.Run(mode, func(t *testing.T) {
-			leasePostgres(t, pgxConnector, "default_query_exec_mode", mode).run(t)
-		})
+	for _, mode := range []string{"pgx simple protocol", "pgx exec"} {
+		t.Run(mode, func(t *testing.T) { wayTo(mode).target(t).run(t) })
 	}
 }
 
 // What a program may have made the default must not matter.
 func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfPostgres(t *testing.T) {
-	leasePostgres(t, pgxConnector, "default_transaction_isolation", "serializable", "synchronous_commit", "off",
+	wayTo("pgx").target(t, "default_transaction_isolation", "serializable", "synchronous_commit", "off",
 		"default_transaction_deferrable", "on", "timezone", "America/New_York").run(t)
 }
 
-func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfMariaDB(t *testing.T) {
-	underOtherDefaults(t, servertest.MariaDB(t), "tx_isolation")
+func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfInnoDB(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		for name, parameters := range map[string][]string{
+			"ClientFoundRows":   {"clientFoundRows", "true"},
+			"InterpolateParams": {"interpolateParams", "true"},
+			"Serializable":      {w.isolation(), "'SERIALIZABLE'", "time_zone", "'+11:00'", "sql_mode", "''", "autocommit", "0", "innodb_lock_wait_timeout", "1"},
+			"StatementBinlog":   {w.isolation(), "'READ-UNCOMMITTED'", "binlog_format", "'STATEMENT'"},
+			"AnsiQuotes":        {"sql_mode", "'ANSI,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'", "multiStatements", "true"},
+		} {
+			t.Run(name, func(t *testing.T) { w.target(t, parameters...).run(t) })
+		}
+	})
 }
 
-func TestSqlleasePassesTheSuiteUnderOtherDefaultsOfMySQL(t *testing.T) {
-	underOtherDefaults(t, servertest.MySQL(t), "transaction_isolation")
-}
-
-// underOtherDefaults runs the suite on a server whose isolation has that name.
-func underOtherDefaults(t *testing.T, dsn, isolation string) {
-	t.Helper()
-	for name, change := range map[string]func(*mysql.Config){
-		"ClientFoundRows":   func(c *mysql.Config) { c.ClientFoundRows = true },
-		"InterpolateParams": func(c *mysql.Config) { c.InterpolateParams = true },
-		"Serializable": func(c *mysql.Config) {
-			c.Params = map[string]string{isolation: "'SERIALIZABLE'", "time_zone": "'+11:00'", "sql_mode": "''", "autocommit": "0", "innodb_lock_wait_timeout": "1"}
-		},
-		"StatementBinlog": func(c *mysql.Config) {
-			c.Params = map[string]string{"binlog_format": "'STATEMENT'", isolation: "'READ-UNCOMMITTED'"}
-		},
-		"AnsiQuotes": func(c *mysql.Config) {
-			c.Params = map[string]string{"sql_mode": "'ANSI,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES'"}
-			c.MultiStatements = true
-		},
-	} {
-		t.Run(name, func(t *testing.T) { leaseMySQL(t, dsn, change).run(t) })
-	}
-}
-
-// isolationOf is the name of the isolation on MySQL and MariaDB.
-func isolationOf(t *testing.T, g leaseTarget) string {
-	t.Helper()
-	var version string
-	must(t, g.admin.QueryRow("SELECT version()").Scan(&version))
-	if strings.Contains(version, "MariaDB") {
+// isolation is the name of the variable on MySQL and MariaDB.
+func (w way) isolation() string {
+	if w.server == "MariaDB" {
 		return "tx_isolation"
 	}
 	return "transaction_isolation"
@@ -136,14 +111,10 @@ func isolationOf(t *testing.T, g leaseTarget) string {
 
 // A claim or a refusal on the ground of what is rolled back later would be wrong.
 func TestUncommittedRowsAreNotReadWhateverTheDefaultIs(t *testing.T) {
-	dsns := map[string]string{"MariaDB": servertest.MariaDB(t)}
-	if os.Getenv("SNOWKEY_MYSQL_DSN") != "" {
-		dsns["MySQL"] = servertest.MySQL(t)
-	}
-	for name, dsn := range dsns {
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
 		for _, autocommit := range []string{"0", "1"} {
-			g := leaseMySQL(t, dsn, func(c *mysql.Config) { c.Params = map[string]string{"autocommit": autocommit} })
-			isolation, db := isolationOf(t, g), g.openOne(t)
+			g, isolation := w.target(t, "autocommit", autocommit), w.isolation()
+			db := g.openOne(t)
 			s := g.store(t, db)
 			c := newLease()
 			mustClaim(t, s, c)
@@ -156,20 +127,20 @@ func TestUncommittedRowsAreNotReadWhateverTheDefaultIs(t *testing.T) {
 				must(t, err)
 				// On one connection, where a transaction that the list left open would be in the way.
 				if spaces, err := s.Spaces(t.Context()); err != nil || len(spaces) != 1 {
-					t.Errorf("%s, autocommit %s: Spaces() = %+v, %v; want one", name, autocommit, spaces, err)
+					t.Errorf("autocommit %s: Spaces() = %+v, %v; want one", autocommit, spaces, err)
 				}
 				rows, _, err := s.Rows(t.Context(), c.Space)
 				if err != nil || slices.ContainsFunc(rows, func(r leasestore.Row) bool { return r.Owner == "other" }) {
-					t.Errorf("%s, autocommit %s: Rows() = %+v, %v; want no uncommitted row", name, autocommit, rows, err)
+					t.Errorf("autocommit %s: Rows() = %+v, %v; want no uncommitted row", autocommit, rows, err)
 				}
 				must(t, tx.Rollback())
 				var level string
 				if err := db.QueryRow("SELECT @@" + isolation).Scan(&level); err != nil || level != "READ-UNCOMMITTED" {
-					t.Errorf("%s, autocommit %s: isolation after a look = %s, %v; want READ-UNCOMMITTED", name, autocommit, level, err)
+					t.Errorf("autocommit %s: isolation after a look = %s, %v; want READ-UNCOMMITTED", autocommit, level, err)
 				}
 			}
 		}
-	}
+	})
 }
 
 // newLease returns a claim that an empty space grants.
@@ -274,7 +245,7 @@ func (g leaseTarget) settings(t *testing.T, query, inside string) (before, after
 	s := g.store(t, db)
 	g.exec(t, "CREATE TABLE seen (settings TEXT)")
 	see := "INSERT INTO seen VALUES (" + inside + ")"
-	if g.dialect == sqlstore.PostgreSQL {
+	if g.dialect() == sqlstore.PostgreSQL {
 		g.exec(t, "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+see+"; RETURN NEW; END $$")
 		see = "EXECUTE FUNCTION see()"
 	}
@@ -293,16 +264,15 @@ func (g leaseTarget) settings(t *testing.T, query, inside string) (before, after
 func TestWriteIsDurableAndSettingsAreSetBackOnPostgres(t *testing.T) {
 	levels := map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"}
 	var known int
-	must(t, leasePostgres(t, pgxConnector).admin.QueryRow("SELECT cardinality(enumvals) FROM pg_settings WHERE name = 'synchronous_commit'").Scan(&known))
+	must(t, wayTo("pgx").target(t).admin.QueryRow("SELECT cardinality(enumvals) FROM pg_settings WHERE name = 'synchronous_commit'").Scan(&known))
 	if known != len(levels) {
 		t.Errorf("the server has %d levels of synchronous_commit; want the %d of this test", known, len(levels))
 	}
-	for _, server := range leaseServers[:2] {
+	for _, name := range []string{"pgx", "pq"} {
 		for setting, want := range levels {
 			for _, isolation := range []string{"serializable", "read committed"} {
-				t.Run(server.name+"/"+setting+"/"+isolation, func(t *testing.T) {
-					g := server.make(t)
-					g.dsn += "&synchronous_commit=" + setting + "&lock_timeout=7s&statement_timeout=3h&default_transaction_isolation=" + strings.ReplaceAll(isolation, " ", "%20")
+				t.Run(name+"/"+setting+"/"+isolation, func(t *testing.T) {
+					g := wayTo(name).target(t, "synchronous_commit", setting, "lock_timeout", "7s", "statement_timeout", "3h", "default_transaction_isolation", isolation)
 					before, after, within := g.settings(t, "SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings WHERE name IN "+
 						"('synchronous_commit', 'lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_isolation')",
 						"current_setting('synchronous_commit') || ', ' || current_setting('transaction_isolation') || ', ' || (current_setting('lock_timeout') = '7s')::text || ', ' || (current_setting('idle_in_transaction_session_timeout') <> '0')::text")
@@ -319,19 +289,13 @@ func TestWriteIsDurableAndSettingsAreSetBackOnPostgres(t *testing.T) {
 	}
 }
 
-func TestSettingsAreSetBackOnMariaDB(t *testing.T) {
-	settingsAreSetBack(t, servertest.MariaDB(t), "tx_isolation")
+func TestSettingsAreSetBackOnInnoDB(t *testing.T) {
+	onMariaDBAndMySQL(t, settingsAreSetBack)
 }
 
-func TestSettingsAreSetBackOnMySQL(t *testing.T) {
-	settingsAreSetBack(t, servertest.MySQL(t), "transaction_isolation")
-}
-
-func settingsAreSetBack(t *testing.T, dsn, isolation string) {
+func settingsAreSetBack(t *testing.T, w way) {
 	t.Helper()
-	g := leaseMySQL(t, dsn, func(c *mysql.Config) {
-		c.Params = map[string]string{"innodb_lock_wait_timeout": "77", isolation: "'SERIALIZABLE'"}
-	})
+	g, isolation := w.target(t, "innodb_lock_wait_timeout", "77", w.isolation(), "'SERIALIZABLE'"), w.isolation()
 	before, after, within := g.settings(t, "SELECT CONCAT_WS(' ', CONNECTION_ID(), @@innodb_lock_wait_timeout, @@"+isolation+")", "@@innodb_lock_wait_timeout")
 	if after != before || !strings.HasSuffix(after, " 77 SERIALIZABLE") {
 		t.Errorf("connection, lock wait, isolation after a claim = %q; want as before, %q", after, before)
@@ -342,24 +306,13 @@ func settingsAreSetBack(t *testing.T, dsn, isolation string) {
 }
 
 func TestReadOnlyServerIsRefused(t *testing.T) {
-	readOnly := func(dsn func(testing.TB) string, parameter string) func(t *testing.T) leaseTarget {
-		return func(t *testing.T) leaseTarget {
-			return leaseMySQL(t, dsn(t), func(c *mysql.Config) { c.Params = map[string]string{parameter: "1"} })
-		}
-	}
-	for name, server := range map[string]func(*testing.T) leaseTarget{
-		"pgx": func(t *testing.T) leaseTarget {
-			return leasePostgres(t, pgxConnector, "default_transaction_read_only", "on")
-		},
-		// lib/pq asks for a transaction that can write, and gets it.
-		// The server's own read_only would refuse the tests of others too.
-		"MariaDB": readOnly(servertest.MariaDB, "tx_read_only"),
-		"MySQL":   readOnly(servertest.MySQL, "transaction_read_only"),
-	} {
+	// lib/pq asks for a transaction that can write, and gets it.
+	// The server's own read_only would refuse the tests of others too.
+	for name, parameter := range map[string]string{"pgx": "default_transaction_read_only", "MariaDB": "tx_read_only", "MySQL": "transaction_read_only"} {
 		t.Run(name, func(t *testing.T) {
-			g := server(t)
-			writable := g
-			writable.dsn = strings.NewReplacer("read_only=on", "read_only=off", "read_only=1", "read_only=0").Replace(g.dsn)
+			writable := wayTo(name).target(t)
+			g := writable
+			g.place = g.with(t, parameter, "1")
 			c := newLease()
 			r := mustClaim(t, writable.store(t, writable.open(t)), c)
 			s := g.bare(t, g.open(t))
@@ -499,7 +452,7 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 		s := g.store(t, db)
 		mustClaim(t, s, newLease())
 		segments := g.ordersRow(t, db, segment.Row{Next: 1, Stride: 1})
-		most := map[string][3]int{"pgx": {2, 2, 5}, "pq": {2, 2, 7}, "MariaDB": {9, 8, 14}, "MySQL": {9, 8, 14}}[path.Base(t.Name())]
+		most := map[string][3]int{"pgx": {2, 2, 5}, "pq": {2, 2, 7}, "MariaDB": {9, 8, 14}, "MySQL": {9, 8, 14}}[g.name]
 		for i := range 3 { // pgx prepares statements the first time
 			// Above innodb_lock_wait_timeout, a call would need no trip to shorten that.
 			ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
@@ -535,10 +488,10 @@ func TestAClaimInALargeSpaceReadsFewRows(t *testing.T) {
 		c.Space.Workers = 32_768
 		flush, read := "DO 0", "SELECT sum(variable_value) FROM performance_schema.session_status WHERE variable_name LIKE 'Handler\\_read%'"
 		switch {
-		case g.dialect == sqlstore.PostgreSQL: // whose numbers are those of all connections, vacuum's too
+		case g.dialect() == sqlstore.PostgreSQL: // whose numbers are those of all connections, vacuum's too
 			flush, read = "SELECT pg_stat_force_next_flush()", "SELECT sum(seq_tup_read) + sum(idx_tup_fetch) FROM pg_stat_user_tables WHERE schemaname = current_schema()"
 			g.exec(t, "ALTER TABLE snowkey_leases SET (autovacuum_enabled = off)")
-		case isolationOf(t, g) == "tx_isolation":
+		case g.server == "MariaDB":
 			read = strings.Replace(read, "performance_schema", "information_schema", 1)
 		}
 		mustClaim(t, s, c)

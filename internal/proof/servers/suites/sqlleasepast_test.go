@@ -5,27 +5,22 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // pastTargets are leaseTargets, and MySQL counting the rows that it has found.
 func pastTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
 	leaseTargets(t, f)
 	t.Run("ClientFoundRows", func(t *testing.T) {
-		f(t, leaseMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.ClientFoundRows = true }))
+		f(t, wayTo("MySQL").target(t, "clientFoundRows", "true"))
 	})
 }
 
@@ -62,32 +57,11 @@ func TestLeasesGoOnWithoutTheTableOfPastHolders(t *testing.T) {
 	})
 }
 
-// restricted returns g for a user of its own who may use the first two tables alone.
-func (g leaseTarget) restricted(t *testing.T) leaseTarget {
-	t.Helper()
-	user := "past_" + strings.ToLower(rand.Text())
-	if g.dialect == sqlstore.PostgreSQL {
-		g.exec(t, "CREATE ROLE "+user, "GRANT USAGE ON SCHEMA "+g.schema+" TO "+user)
-		t.Cleanup(func() { g.exec(t, "DROP OWNED BY "+user, "DROP ROLE "+user) })
-		g.dsn += "&role=" + url.QueryEscape(user)
-	} else {
-		config, err := mysql.ParseDSN(g.dsn)
-		must(t, err)
-		g.exec(t, "CREATE USER "+user+" IDENTIFIED BY 'open-sesame'")
-		t.Cleanup(func() { g.exec(t, "DROP USER "+user) })
-		config.User, config.Passwd = user, "open-sesame"
-		g.dsn = config.FormatDSN()
-	}
-	for _, table := range []string{"snowkey_leases", "snowkey_leases_meta"} {
-		g.exec(t, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE ON %s TO %s", table, user))
-	}
-	return g
-}
-
 func TestLeasesGoOnWithoutTheRightToRecordHolders(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		g.store(t, g.open(t))
-		restricted := g.restricted(t)
+		restricted := g
+		restricted.place, _ = g.user(t, g.admin, "GRANT SELECT, INSERT, UPDATE ON snowkey_leases TO $role", "GRANT SELECT, INSERT, UPDATE ON snowkey_leases_meta TO $role")
 		for _, table := range []string{"without the right to it", "without it"} {
 			if table == "without it" {
 				g.exec(t, "DROP TABLE snowkey_leases_past")

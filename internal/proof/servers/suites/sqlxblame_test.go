@@ -54,12 +54,12 @@ func blames(t *testing.T, d sqlxcases.Database, h *sqlxhelper.Helper, what strin
 // as that of a driver. The audit has the columns of the table, with values of other rows in them.
 func TestErrorOfATriggerNamesNoInnocentRow(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
-		for _, driver := range []string{"pgx", "postgres"} {
+		for _, driver := range []string{"pgx", "pq"} {
 			helpers := []*sqlxhelper.Helper{sqlxhelper.New(sqlxcases.NewCounter(0))}
 			if driver == "pgx" {
 				helpers = append(helpers, helpers[0].With(sqlxhelper.WithCopy(pgxcopy.Copier{}, 11)))
 			}
-			blamesNoInnocentRow(t, sqlxPostgres(t, driver), helpers,
+			blamesNoInnocentRow(t, sqlxOn(t, driver), helpers,
 				"CREATE TABLE log (id bigint PRIMARY KEY, code int UNIQUE CHECK (code <> 3000), n int)",
 				"INSERT INTO log VALUES (1, 101, 0)",
 				`CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -70,8 +70,8 @@ func TestErrorOfATriggerNamesNoInnocentRow(t *testing.T) {
 				"CREATE TRIGGER note BEFORE INSERT ON accused FOR EACH ROW EXECUTE FUNCTION note()")
 		}
 	})
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		blamesNoInnocentRow(t, sqlxMySQL(t, dsn, func(*mysql.Config) {}), []*sqlxhelper.Helper{sqlxhelper.New(sqlxcases.NewCounter(0))},
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		blamesNoInnocentRow(t, w.place(t).sqlx(t), []*sqlxhelper.Helper{sqlxhelper.New(sqlxcases.NewCounter(0))},
 			"CREATE TABLE log (id BIGINT PRIMARY KEY AUTO_INCREMENT, code INT UNIQUE, note VARCHAR(3))",
 			"INSERT INTO log (code) VALUES (101)",
 			`CREATE TRIGGER note BEFORE INSERT ON accused FOR EACH ROW BEGIN
@@ -163,9 +163,9 @@ func accusedRows() [][]accused { return [][]accused{newAccused(5)[4:], newAccuse
 
 func TestStatementThatIsEndedFromOutsideNamesNoRow(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
-		for _, driver := range []string{"pgx", "postgres"} {
+		for _, driver := range []string{"pgx", "pq"} {
 			name := "blame_" + rand.Text()
-			d, admin := sqlxPostgres(t, driver, "application_name", name), openSqlx(t, "pgx", servertest.PostgreSQL(t))
+			d, admin := sqlxOn(t, driver, "application_name", name), openSqlx(t, "pgx", servertest.PostgreSQL(t))
 			end := func(function string) func() error {
 				return func() error {
 					_, err := admin.Exec("SELECT "+function+"(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND application_name = $1", name)
@@ -196,8 +196,8 @@ func TestStatementThatIsEndedFromOutsideNamesNoRow(t *testing.T) {
 			}
 		}
 	})
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		d, admin := sqlxMySQL(t, dsn, func(*mysql.Config) {}), openSqlx(t, "mysql", dsn)
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		d, admin := w.place(t).sqlx(t), openSqlx(t, "mysql", servers[w.server](t))
 		execSqlx(t, d.DB, "CREATE TABLE accused (id BIGINT PRIMARY KEY, code INT UNIQUE, n INT)")
 		execSqlx(t, d.DB, "CREATE TRIGGER slow BEFORE INSERT ON accused FOR EACH ROW BEGIN IF NEW.n = 4 THEN DO SLEEP(60); END IF; END")
 		// A session whose client has been told of its end is in the list for a moment longer, with its state.

@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 	"github.com/jmoiron/sqlx"
@@ -44,22 +43,6 @@ var (
 	bulkSeed  = flag.Uint64("sqlxbulk.seed", 20261121, "which pairs and which rows")
 )
 
-// A bulkMode is a driver in one of its modes.
-type bulkMode struct {
-	driver     string
-	parameters []string
-}
-
-var bulkModes = map[string]bulkMode{
-	"pgx":                 {"pgx", nil},
-	"pgx exec":            {"pgx", []string{"default_query_exec_mode", "exec"}},
-	"pgx simple protocol": {"pgx", []string{"default_query_exec_mode", "simple_protocol"}},
-	"pgx describe exec":   {"pgx", []string{"default_query_exec_mode", "describe_exec"}},
-	"pgx cache describe":  {"pgx", []string{"default_query_exec_mode", "cache_describe"}},
-	"pq":                  {"postgres", nil},
-	"pq binary":           {"postgres", []string{"binary_parameters", "yes"}},
-}
-
 // bulkRandom returns the random numbers for a database: each tries other pairs and
 // rows.
 func bulkRandom(name string) *rand.Rand {
@@ -68,11 +51,11 @@ func bulkRandom(name string) *rand.Rand {
 	return rand.New(rand.NewPCG(*bulkSeed, h.Sum64()))
 }
 
-// ways returns the Helpers that send eleven rows and more differently.
-func (m bulkMode) ways() map[string]*sqlxhelper.Helper {
+// helpers send eleven rows and more differently.
+func (w way) helpers() map[string]*sqlxhelper.Helper {
 	h := sqlxhelper.New(sqlxcases.NewCounter(1))
 	ways := map[string]*sqlxhelper.Helper{"unnest": h}
-	if m.driver == "pgx" {
+	if w.driver == "pgx" {
 		ways["COPY"] = h.With(sqlxhelper.WithCopy(pgxcopy.Copier{}, 11))
 	}
 	return ways
@@ -379,15 +362,16 @@ func wantAlike(t *testing.T, what string, values []any, n int, one bulkWay, ways
 }
 
 func TestValuesAreStoredAlikeByAllWaysToPostgres(t *testing.T) {
+	t.Parallel()
 	values := bulkValues()
-	for name, mode := range bulkModes {
-		t.Run(name, func(t *testing.T) {
+	for _, mode := range waysTo("PostgreSQL") {
+		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			d := sqlxPostgres(t, mode.driver, mode.parameters...)
+			d := mode.place(t).sqlx(t)
 			bulkTables(t, d.DB)
 			plain, _ := unnestPool(t, d.DB.DB, &gorm.Config{})
 			db, arrays := unnestPool(t, d.DB.DB, &gorm.Config{}, gormplugin.WithUnnest())
-			pairs, of := bulkPairsOf(values, name)
+			pairs, of := bulkPairsOf(values, mode.name)
 			accepted := 0
 			for _, pair := range pairs {
 				what, values := fmt.Sprintf("%v to %s %s", pair.typ, pair.column, pair.set), values[pair.typ]
@@ -395,7 +379,7 @@ func TestValuesAreStoredAlikeByAllWaysToPostgres(t *testing.T) {
 				w := bulkWays{t, d.DB.MustBegin(), column, "'=' || " + column + "::text"}
 				w.tx.MustExec(cmp.Or(pair.set, "SELECT 1"))
 				ways := map[string]bulkWay{"VALUES": w.helper("ruled", sqlxhelper.New(sqlxcases.NewCounter(1)), pair.typ)}
-				for way, h := range mode.ways() {
+				for way, h := range mode.helpers() {
 					ways[way] = w.helper("bulk", h, pair.typ)
 				}
 				accepted += wantAlike(t, what, values, 12, w.driver("bulk"), ways)
@@ -454,6 +438,7 @@ func gormValues() [][]any {
 
 // Full statements, which come twice, and what is left of the rows.
 func TestManyRowsAreStoredAsTheDriverStoresOneOnMariaDBAndMySQL(t *testing.T) {
+	t.Parallel()
 	moment := time.Date(2024, 2, 29, 23, 59, 59, 123456789, time.UTC)
 	sent := []struct {
 		value  any
@@ -464,17 +449,17 @@ func TestManyRowsAreStoredAsTheDriverStoresOneOnMariaDBAndMySQL(t *testing.T) {
 		{[]byte("Zürich \\'\x00\xff"), "VARBINARY(40)"}, {json.RawMessage(`"Zürich"`), "JSON"}, {"2.5", "INT"}, {"zzz", "INT"},
 		{uint64(math.MaxUint64), "BIGINT UNSIGNED"}, {true, "VARCHAR(4)"}, {moment, "DATETIME(3)"}, {moment, "VARCHAR(40)"},
 	}
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		for name, change := range map[string]func(*mysql.Config){
-			"prepared":             func(*mysql.Config) {},
-			"interpolated":         func(c *mysql.Config) { c.InterpolateParams = true },
-			"latin1":               func(c *mysql.Config) { _ = c.Apply(mysql.Charset("latin1", "")) },
-			"interpolated, latin1": func(c *mysql.Config) { c.InterpolateParams = true; _ = c.Apply(mysql.Charset("latin1", "")) },
-			"not strict":           func(c *mysql.Config) { c.Params = map[string]string{"sql_mode": "''"} },
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		for name, parameters := range map[string][]string{
+			"prepared":             nil,
+			"interpolated":         {"interpolateParams", "true"},
+			"latin1":               {"charset", "latin1"},
+			"interpolated, latin1": {"interpolateParams", "true", "charset", "latin1"},
+			"not strict":           {"sql_mode", "''"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				d := sqlxMySQL(t, dsn, change)
+				d := w.place(t, parameters...).sqlx(t)
 				for i, s := range sent {
 					table := fmt.Sprint("sent", i) // drivers keep what they know of one
 					execSqlx(t, d.DB, "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY, v "+s.column+")")
@@ -502,14 +487,15 @@ func sqlState(err error) string {
 }
 
 func TestRandomRowsAreStoredAlikeByAllWaysToPostgres(t *testing.T) {
-	for name, mode := range bulkModes {
-		t.Run(name, func(t *testing.T) {
+	t.Parallel()
+	for _, mode := range waysTo("PostgreSQL") {
+		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
 			var ways []sqlxhelper.Option
 			if mode.driver == "pgx" {
 				ways = append(ways, sqlxhelper.WithCopy(pgxcopy.Copier{}, 11))
 			}
-			sqlxPostgres(t, mode.driver, mode.parameters...).Alike(t, *bulkSeed, 14, ways...)
+			mode.place(t).sqlx(t).Alike(t, *bulkSeed, 14, ways...)
 		})
 	}
 }
@@ -522,7 +508,7 @@ type bulkNote struct {
 // A role with policies can insert what they allow, but not by COPY. Superusers and
 // owners have no policies.
 func TestRowsUnderAPolicyAreInserted(t *testing.T) {
-	d := sqlxPostgres(t, "pgx")
+	d := sqlxOn(t, "pgx")
 	for _, text := range []string{
 		"CREATE TABLE policed (id bigint PRIMARY KEY, note text)",
 		"ALTER TABLE policed ENABLE ROW LEVEL SECURITY",
@@ -545,7 +531,7 @@ func TestRowsUnderAPolicyAreInserted(t *testing.T) {
 
 // COPY would fill the identity and ignore the rule. All ways do what INSERT does.
 func TestTablesWhereCopyDiffersAreInsertedInto(t *testing.T) {
-	d := sqlxPostgres(t, "pgx")
+	d := sqlxOn(t, "pgx")
 	h := sqlxhelper.New(sqlxcases.NewCounter(0), sqlxhelper.WithCopy(pgxcopy.Copier{}, 11))
 	for _, text := range []string{
 		"CREATE TABLE always (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text)",
@@ -582,7 +568,7 @@ func TestTablesWhereCopyDiffersAreInsertedInto(t *testing.T) {
 }
 
 func TestCopierOfPgxIsRefusedByPqAndTheTransactionGoesOn(t *testing.T) {
-	d := sqlxPostgres(t, "postgres")
+	d := sqlxOn(t, "pq")
 	execSqlx(t, d.DB, "CREATE TABLE notes (id bigint PRIMARY KEY, note text)")
 	h := sqlxhelper.New(sqlxcases.NewCounter(0))
 	tx := d.DB.MustBegin()
@@ -599,8 +585,8 @@ func TestCopierOfPgxIsRefusedByPqAndTheTransactionGoesOn(t *testing.T) {
 // The pool does not see a table that the transaction has made. One that does not
 // exist leaves the transaction usable.
 func TestTypesAreReadInTheCallersTransaction(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
-		d := sqlxPostgres(t, driver)
+	for _, driver := range []string{"pgx", "pq"} {
+		d := sqlxOn(t, driver)
 		h := sqlxhelper.New(sqlxcases.NewCounter(0))
 		tx := d.DB.MustBegin()
 		defer func() { _ = tx.Rollback() }()

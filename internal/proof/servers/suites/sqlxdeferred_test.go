@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+
 	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
 // A deferred constraint is checked at COMMIT, be that of a statement or of a transaction.
 func TestDeferredConstraintIsADuplicateAtAnyNumberOfRows(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
-		d := sqlxPostgres(t, driver)
+	t.Parallel()
+	for _, driver := range []string{"pgx", "pq"} {
+		d := sqlxOn(t, driver)
 		execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT UNIQUE DEFERRABLE INITIALLY DEFERRED)")
 		h := sqlxhelper.New(sqlxcases.NewCounter(0))
 		for _, n := range []int{2, 40, 9000, 30000} {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
+	_ "gorm.io/driver/sqlite" // registers sqlite3
+
 	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
-	_ "gorm.io/driver/sqlite" // registers sqlite3
 )
 
 // openSqlx opens a pool that is closed at the end of the test.
@@ -37,32 +37,19 @@ func execSqlx(t *testing.T, db *sqlx.DB, text string) {
 	}
 }
 
-// sqlxPostgres returns a database whose tables are in a schema of the test's own. parameters are added to the URL.
-func sqlxPostgres(t *testing.T, driver string, parameters ...string) sqlxcases.Database {
+// sqlxOn returns a database of the test's own by a way.
+func sqlxOn(t *testing.T, way string, parameters ...string) sqlxcases.Database {
 	t.Helper()
-	return sqlxcases.Database{DB: openSqlx(t, driver, postgresSchema(t, parameters...)), Dialect: sqlxhelper.PostgreSQL}
-}
-
-// sqlxMariaDB is sqlxPostgres for MariaDB, with a database of the test's own.
-func sqlxMariaDB(t *testing.T, change func(*mysql.Config)) sqlxcases.Database {
-	t.Helper()
-	return sqlxMySQL(t, servertest.MariaDB(t), change)
-}
-
-// sqlxMySQL is sqlxMariaDB for the server of dsn, which may be MySQL.
-func sqlxMySQL(t *testing.T, dsn string, change func(*mysql.Config)) sqlxcases.Database {
-	t.Helper()
-	config := mysqlConfig(t, dsn)
-	change(config)
-	return sqlxcases.Database{DB: openSqlx(t, "mysql", config.FormatDSN()), Dialect: sqlxhelper.MySQL}
+	return wayTo(way).place(t, parameters...).sqlx(t)
 }
 
 // onMariaDBAndMySQL runs test on both. Their errors and triggers are alike, but each has
 // a parser and an optimizer of its own.
-func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, dsn string)) {
+func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, w way)) {
 	t.Helper()
-	t.Run("MariaDB", func(t *testing.T) { test(t, servertest.MariaDB(t)) })
-	t.Run("MySQL", func(t *testing.T) { test(t, servertest.MySQL(t)) })
+	for _, name := range []string{"MariaDB", "MySQL"} {
+		t.Run(name, func(t *testing.T) { test(t, wayTo(name)) })
+	}
 }
 
 func TestSqlxCasesHoldOnSQLite(t *testing.T) {
@@ -73,44 +60,48 @@ func TestSqlxCasesHoldOnSQLite(t *testing.T) {
 
 func TestSqlxCasesHoldOnPostgresByPgx(t *testing.T) {
 	t.Parallel()
-	sqlxcases.Run(t, sqlxPostgres(t, "pgx"))
+	sqlxcases.Run(t, sqlxOn(t, "pgx"))
 }
 
 // The modes for poolers: parameters go as text, without asking the server for
 // their types first.
 func TestSqlxCasesHoldOnPostgresByPgxInItsOtherModes(t *testing.T) {
-	modes := []string{"simple_protocol"}
+	t.Parallel()
+	modes := []string{"pgx simple protocol"}
 	if *bulkPairs == 0 { // what exec sends differs less
-		modes = append(modes, "exec")
+		modes = append(modes, "pgx exec")
 	}
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			sqlxcases.Run(t, sqlxPostgres(t, "pgx/v5", "default_query_exec_mode", mode))
+			w := wayTo(mode)
+			w.driver = "pgx/v5" // its other name
+			sqlxcases.Run(t, w.place(t).sqlx(t))
 		})
 	}
 }
 
 func TestSqlxCasesHoldOnPostgresByPq(t *testing.T) {
 	t.Parallel()
-	sqlxcases.Run(t, sqlxPostgres(t, "postgres"))
+	sqlxcases.Run(t, sqlxOn(t, "pq"))
 }
 
 func TestSqlxCasesHoldOnMariaDB(t *testing.T) {
 	t.Parallel()
-	sqlxcases.Run(t, sqlxMariaDB(t, func(*mysql.Config) {}))
+	sqlxcases.Run(t, sqlxOn(t, "MariaDB"))
 }
 
 func TestSqlxCasesHoldOnMariaDBWithInterpolatedParameters(t *testing.T) {
 	t.Parallel()
-	sqlxcases.Run(t, sqlxMariaDB(t, func(c *mysql.Config) { c.InterpolateParams = true }))
+	sqlxcases.Run(t, sqlxOn(t, "MariaDBInterpolated"))
 }
 
 func TestSqlxCasesHoldOnMySQL(t *testing.T) {
-	for name, interpolate := range map[string]bool{"prepared": false, "interpolated": true} {
-		t.Run(name, func(t *testing.T) {
+	t.Parallel()
+	for _, w := range waysTo("MySQL") {
+		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			sqlxcases.Run(t, sqlxMySQL(t, servertest.MySQL(t), func(c *mysql.Config) { c.InterpolateParams = interpolate }))
+			sqlxcases.Run(t, w.place(t).sqlx(t))
 		})
 	}
 }
@@ -121,7 +112,7 @@ type suppressed struct {
 }
 
 func TestRowsThatATriggerSuppressesAreAnErrorOnPostgres(t *testing.T) {
-	d := sqlxPostgres(t, "pgx")
+	d := sqlxOn(t, "pgx")
 	execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
 	execSqlx(t, d.DB, "CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.n < 0 THEN RETURN NULL; END IF; RETURN NEW; END'")
 	execSqlx(t, d.DB, "CREATE TRIGGER skip BEFORE INSERT ON suppressed FOR EACH ROW EXECUTE FUNCTION skip()")
@@ -146,7 +137,7 @@ func TestRowsThatATriggerSuppressesAreAnErrorOnPostgres(t *testing.T) {
 // PostgreSQL cuts a name of more than 63 bytes. It would then insert into the other
 // table.
 func TestLongNameIsNotCutOnPostgres(t *testing.T) {
-	d := sqlxPostgres(t, "pgx")
+	d := sqlxOn(t, "pgx")
 	name := "n23456789012345678901234567890123456789012345678901234567890123"
 	execSqlx(t, d.DB, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n BIGINT)")
 	h := sqlxhelper.New(sqlxcases.NewCounter(0))
@@ -160,8 +151,8 @@ func TestLongNameIsNotCutOnPostgres(t *testing.T) {
 
 // Not only constraints refuse rows. What does so names no row.
 func TestRowThatATriggerAViewOrPartitionsRefuseIsAnErrorOnMariaDBAndMySQL(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		d := w.place(t).sqlx(t)
 		for _, text := range []string{
 			"CREATE TABLE triggered (id BIGINT PRIMARY KEY, n BIGINT)",
 			"CREATE TRIGGER refuse BEFORE INSERT ON triggered FOR EACH ROW IF NEW.n < 0 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF",

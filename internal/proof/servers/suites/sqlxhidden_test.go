@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
 	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 	"github.com/snowkey/snowkey/sqlxhelper"
@@ -28,6 +28,25 @@ type hiding struct {
 	// from is where the rows are counted.
 	from string
 }
+
+// These are on MySQL too, whose schemas are databases.
+var (
+	otherSchema = hiding{
+		tables: []string{
+			"CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)",
+			"CREATE TABLE %s.suppressed (id BIGINT PRIMARY KEY, n BIGINT)",
+		},
+		first: "SET LOCAL search_path TO %s",
+		from:  "(SELECT id FROM suppressed UNION ALL SELECT id FROM %s.suppressed) both_tables",
+	}
+	aView = hiding{
+		tables: []string{
+			"CREATE TABLE behind (id BIGINT PRIMARY KEY, n BIGINT)",
+			"CREATE VIEW suppressed AS SELECT id, n FROM behind WHERE n > 0",
+		},
+		from: "behind",
+	}
+)
 
 var hidings = map[string]hiding{
 	"row level security by a setting": {
@@ -49,21 +68,8 @@ var hidings = map[string]hiding{
 		},
 		from: "suppressed",
 	},
-	"a table of that name in another schema": {
-		tables: []string{
-			"CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)",
-			"CREATE TABLE %s.suppressed (id BIGINT PRIMARY KEY, n BIGINT)",
-		},
-		first: "SET LOCAL search_path TO %s",
-		from:  "(SELECT id FROM suppressed UNION ALL SELECT id FROM %s.suppressed) both_tables",
-	},
-	"a view that shows other rows": {
-		tables: []string{
-			"CREATE TABLE behind (id BIGINT PRIMARY KEY, n BIGINT)",
-			"CREATE VIEW suppressed AS SELECT id, n FROM behind WHERE n > 0",
-		},
-		from: "behind",
-	},
+	"a table of that name in another schema": otherSchema,
+	"a view that shows other rows":           aView,
 	"a user without SELECT": {
 		rights: "INSERT",
 		tables: []string{"CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)"},
@@ -71,42 +77,36 @@ var hidings = map[string]hiding{
 	},
 }
 
-// in makes the tables of h beside a proxy that loses a commit or another statement. It
+// in makes the tables of h beside a proxy that loses a commit or another statement, unless the text is empty. It
 // returns the way through that, and how many rows are stored.
-func (h hiding) in(t *testing.T, driver string, l *losing) (through *sqlx.DB, text func(string) string, rows func() int) {
+func (h hiding) in(t *testing.T, way string, what loss, lost string) (through *sqlx.DB, text func(string) string, rows func() int) {
 	t.Helper()
-	beside := "beside_" + strings.ToLower(rand.Text())
+	p := wayTo(way).place(t)
+	around := p.open(t)
+	beside := wayTo(way).place(t).schema
 	text = func(s string) string { return strings.ReplaceAll(s, "%s", beside) }
-	var parameters []string
-	admin := openSqlx(t, "pgx", servertest.PostgreSQL(t))
-	if h.rights != "" {
-		role := "role_" + strings.ToLower(rand.Text())
-		execSqlx(t, admin, "CREATE ROLE "+role)
-		t.Cleanup(func() { execSqlx(t, admin, "DROP OWNED BY "+role); execSqlx(t, admin, "DROP ROLE "+role) })
-		parameters = append(parameters, "role", role)
-	}
-	execSqlx(t, admin, "CREATE SCHEMA "+beside)
-	t.Cleanup(func() { execSqlx(t, admin, "DROP SCHEMA "+beside+" CASCADE") })
-	db, around := postgresBehind(driver, parameters...)(t, l)
 	for _, table := range h.tables {
-		execSqlx(t, around.DB, text(table))
+		execSqlx(t, around, text(table))
 	}
 	if h.rights != "" {
-		execSqlx(t, around.DB, "DO $$BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO "+parameters[1]+"', current_schema()); END$$")
-		execSqlx(t, around.DB, "GRANT "+h.rights+" ON suppressed TO "+parameters[1])
+		p, _ = p.user(t, around.DB, "GRANT "+h.rights+" ON suppressed TO $role")
 	}
-	return db.DB, text, counting(t, around.DB, text(h.from))
+	if rows = counting(t, around, text(h.from)); lost == "" {
+		return p.open(t), text, rows
+	}
+	return p.losing(t, what, lost), text, rows
 }
 
 // A transaction whose commit is not answered is found out by its ID.
 func TestLostCommitOfRowsThatAreHiddenIsFoundOut(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
+	t.Parallel()
+	for _, driver := range []string{"pgx", "pq"} {
 		for name, h := range hidings {
-			for what, want := range map[loss]int{answerLost: 1, commitLost: 2} {
+			for what, want := range map[loss]int{answerLost: 1, requestLost: 2} {
 				onTxPlugins(t, func(t *testing.T, p txPlugin) {
 					t.Run(fmt.Sprintf("%s/%s/%d runs", driver, name, want), func(t *testing.T) {
 						t.Parallel()
-						through, text, rows := h.in(t, driver, &losing{what: what})
+						through, text, rows := h.in(t, driver, what, "commit")
 						inTxOutcome{runs: want, rows: 1}.of(t, p, through, 0, rows, func(tx pluginTx) error {
 							return errors.Join(tx.exec(t.Context(), text(h.first)), tx.insert(t.Context(), make([]suppressed, 1)))
 						})
@@ -120,7 +120,8 @@ func TestLostCommitOfRowsThatAreHiddenIsFoundOut(t *testing.T) {
 // A statement on a pool has no ID. It is not sent again where a second row could be stored, and
 // a row that it has stored itself is no duplicate.
 func TestLostStatementOfRowsThatAreHiddenIsUnknown(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
+	t.Parallel()
+	for _, driver := range []string{"pgx", "pq"} {
 		for name, h := range hidings {
 			t.Run(driver+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -135,7 +136,7 @@ func TestLostStatementOfRowsThatAreHiddenIsUnknown(t *testing.T) {
 				if h.first != "" {
 					h.tables = append(h.tables, "CREATE POLICY writes ON suppressed FOR INSERT WITH CHECK (true)")
 				}
-				through, _, rows := h.in(t, driver, &losing{what: answerLost, at: "insert into"})
+				through, _, rows := h.in(t, driver, answerLost, "insert into")
 				err := sqlxhelper.New(sqlxcases.NewCounter(0)).Insert(t.Context(), through, "suppressed", &suppressed{})
 				seen := strings.Contains(name, "of that name") && err == nil // the table that is looked into has the row
 				if n := rows(); n != 1 || !seen && !errors.Is(err, sqlxhelper.ErrCommitUnknown) {
@@ -148,50 +149,30 @@ func TestLostStatementOfRowsThatAreHiddenIsUnknown(t *testing.T) {
 
 // A search_path that one connection of a pool keeps leads a statement to another table.
 func TestLostStatementIsNotStoredInTwoTables(t *testing.T) {
-	t.Run("PostgreSQL", func(t *testing.T) {
-		h := hidings["a table of that name in another schema"]
-		through, text, rows := h.in(t, "pgx", &losing{what: answerLost, at: "insert into"})
-		notInTwo(t, through, text("SET search_path TO %s"), rows)
-	})
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		through, text, rows := besideMySQL(t, dsn, &losing{what: answerLost, at: "insert into"})
-		notInTwo(t, through, text("USE %s"), rows)
-	})
-}
-
-func notInTwo(t *testing.T, through *sqlx.DB, change string, rows func() int) {
-	t.Helper()
-	through.SetMaxOpenConns(1) // until the connection breaks
-	execSqlx(t, through, change)
-	err := sqlxhelper.New(sqlxcases.NewCounter(0)).Insert(t.Context(), through, "suppressed", &suppressed{})
-	if n := rows(); n != 1 || err != nil && !errors.Is(err, sqlxhelper.ErrCommitUnknown) {
-		t.Errorf("Insert() = %v with %d rows; want nil or ErrCommitUnknown with 1", err, n)
+	for name, change := range map[string]string{"pgx": "SET search_path TO %s", "MariaDB": "USE %s", "MySQL": "USE %s"} {
+		t.Run(name, func(t *testing.T) {
+			through, text, rows := otherSchema.in(t, name, answerLost, "insert into")
+			through.SetMaxOpenConns(1) // until the connection breaks
+			execSqlx(t, through, text(change))
+			err := sqlxhelper.New(sqlxcases.NewCounter(0)).Insert(t.Context(), through, "suppressed", &suppressed{})
+			if n := rows(); n != 1 || err != nil && !errors.Is(err, sqlxhelper.ErrCommitUnknown) {
+				t.Errorf("Insert() = %v with %d rows; want nil or ErrCommitUnknown with 1", err, n)
+			}
+		})
 	}
-}
-
-// besideMySQL makes a table in two databases.
-func besideMySQL(t *testing.T, dsn string, l *losing) (through *sqlx.DB, text func(string) string, rows func() int) {
-	t.Helper()
-	db, around := mysqlBehind(dsn)(t, l)
-	beside := "beside_" + strings.ToLower(rand.Text())
-	text = func(s string) string { return strings.ReplaceAll(s, "%s", beside) }
-	execSqlx(t, around.DB, "CREATE DATABASE "+beside)
-	t.Cleanup(func() { execSqlx(t, around.DB, "DROP DATABASE "+beside) })
-	execSqlx(t, around.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
-	execSqlx(t, around.DB, "CREATE TABLE "+beside+".suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
-	return db.DB, text, counting(t, around.DB, text("(SELECT id FROM suppressed UNION ALL SELECT id FROM %s.suppressed) both_tables"))
 }
 
 // MySQL has no ID. If a table of that name in another database has the row, it is not certain
 // whose row that is, because each database may have keys of its own. If none has it, fn runs again.
 func TestLostCommitInAnotherDatabaseIsNoReasonToRunAgain(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		for what, want := range map[loss]int{answerLost: 1, commitLost: 2} {
+	t.Parallel()
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		for what, want := range map[loss]int{answerLost: 1, requestLost: 2} {
 			onTxPlugins(t, func(t *testing.T, p txPlugin) {
 				t.Run(fmt.Sprintf("%d runs", want), func(t *testing.T) {
 					t.Parallel()
 					key := time.Now().UnixNano() // in no database of another test
-					through, text, rows := besideMySQL(t, dsn, &losing{what: what})
+					through, text, rows := otherSchema.in(t, w.name, what, "commit")
 					inTxOutcome{what == answerLost, want, 1}.of(t, p, through, types.Snowflake(key), rows, func(tx pluginTx) error {
 						if _, err := tx.conn().Exec(text("USE %s")); err != nil {
 							return err
@@ -206,12 +187,10 @@ func TestLostCommitInAnotherDatabaseIsNoReasonToRunAgain(t *testing.T) {
 
 // A view may show other rows than go through it.
 func TestLostCommitThroughAViewOfMySQLIsUnknown(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
 		onTxPlugins(t, func(t *testing.T, p txPlugin) {
-			through, around := mysqlBehind(dsn)(t, &losing{what: answerLost})
-			execSqlx(t, around.DB, "CREATE TABLE behind (id BIGINT PRIMARY KEY, n BIGINT)")
-			execSqlx(t, around.DB, "CREATE VIEW suppressed AS SELECT id, n FROM behind WHERE n > 0")
-			inTxOutcome{true, 1, 1}.of(t, p, through.DB, 0, counting(t, around.DB, "behind"), func(tx pluginTx) error { return tx.insert(t.Context(), make([]suppressed, 1)) })
+			through, _, rows := aView.in(t, w.name, answerLost, "commit")
+			inTxOutcome{true, 1, 1}.of(t, p, through, 0, rows, func(tx pluginTx) error { return tx.insert(t.Context(), make([]suppressed, 1)) })
 		})
 	})
 }
@@ -219,11 +198,7 @@ func TestLostCommitThroughAViewOfMySQLIsUnknown(t *testing.T) {
 // If a process of the server dies, all others start anew, and what was not on disk is lost: also
 // that an ID was given out. Another transaction gets it then, and commits.
 func TestIDOfATransactionIsWorthNothingAfterACrash(t *testing.T) {
-	onTxPlugins(t, idAfterACrash)
-}
-
-func idAfterACrash(t *testing.T, p txPlugin) {
-	t.Helper()
+	t.Parallel()
 	dsn, _ := servertest.StartPostgreSQL(t, "autovacuum=off", "bgwriter_delay=10s", "wal_writer_delay=10s")
 	db := openSqlx(t, "pgx", dsn)
 	for _, text := range []string{
@@ -233,10 +208,15 @@ func idAfterACrash(t *testing.T, p txPlugin) {
 		"CREATE POLICY writes ON suppressed FOR INSERT WITH CHECK (true)",
 		"GRANT SELECT, INSERT ON suppressed TO app",
 		"CREATE TABLE others (x BIGINT)",
-		"CHECKPOINT",
 	} {
 		execSqlx(t, db, text)
 	}
+	onTxPlugins(t, func(t *testing.T, p txPlugin) { idAfterACrash(t, p, dsn, db) })
+}
+
+func idAfterACrash(t *testing.T, p txPlugin, dsn string, db *sqlx.DB) {
+	t.Helper()
+	execSqlx(t, db, "CHECKPOINT")
 	app := openSqlx(t, "pgx", dsn+"&role=app")
 	inTxOutcome{true, 1, 0}.of(t, p, app, 0, counting(t, db, "suppressed"), func(tx pluginTx) error {
 		if err := tx.insert(t.Context(), make([]suppressed, 1)); err != nil {
@@ -269,8 +249,8 @@ func TestUpsertNamesRowLevelSecurityWhereItHidesTheStoredRow(t *testing.T) {
 		"ALTER TABLE suppressed ENABLE ROW LEVEL SECURITY",
 		"CREATE POLICY own ON suppressed USING (tenant = 'acme')",
 	}, from: "suppressed"}
-	for _, driver := range []string{"pgx", "postgres"} {
-		db, _, rows := h.in(t, driver, &losing{at: "nothing is lost"})
+	for _, driver := range []string{"pgx", "pq"} {
+		db, _, rows := h.in(t, driver, answerLost, "")
 		err := sqlxhelper.New(sqlxcases.NewCounter(0), sqlxhelper.OnConflictDoNothing("n")).Insert(t.Context(), db, "suppressed", &suppressed{N: 7})
 		if n := rows(); n != 1 || !errors.Is(err, sqlxhelper.ErrUnresolved) || !strings.Contains(err.Error(), "row level security may hide it") {
 			t.Errorf("Insert() by %s = %v with %d rows; want ErrUnresolved that names row level security, with 1", driver, err, n)

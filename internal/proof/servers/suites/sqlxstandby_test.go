@@ -70,7 +70,7 @@ func TestCommitThatTheStandbyLacksIsNoSuccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cells := newCrowd(t, 2*len(waitingCalls))
 			defer cells.wait()
-			for _, driver := range []string{"pgx", "postgres"} {
+			for _, driver := range []string{"pgx", "pq"} {
 				for call, f := range waitingCalls {
 					cells.run(driver+call, func(t *testing.T) {
 						name, over := name+driver+call, make(chan struct{})

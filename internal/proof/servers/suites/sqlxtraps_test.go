@@ -3,10 +3,10 @@ package servers
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/snowkey/snowkey/internal/proof/cases/sqlxcases"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -28,7 +28,8 @@ func newTrapped(n int) []trapped {
 
 // pgx keeps 512 texts prepared. Each text of a few hundred rows costs the server 100 kB.
 func TestManyRowCountsLeaveFewPreparedStatementsOnPgx(t *testing.T) {
-	d := sqlxPostgres(t, "pgx")
+	t.Parallel()
+	d := sqlxOn(t, "pgx")
 	d.DB.SetMaxOpenConns(1)
 	h := sqlxhelper.New(sqlxcases.NewCounter(0))
 	for table, most := range map[string]int{
@@ -51,9 +52,9 @@ func TestManyRowCountsLeaveFewPreparedStatementsOnPgx(t *testing.T) {
 
 // What LOAD DATA LOCAL stores changed, or not at all, without an error.
 func TestNothingIsSwallowedOnMariaDBAndMySQL(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
 		for _, interpolate := range []bool{false, true} {
-			d := sqlxMySQL(t, dsn, func(c *mysql.Config) { c.InterpolateParams = interpolate })
+			d := w.place(t, "interpolateParams", strconv.FormatBool(interpolate)).sqlx(t)
 			execSqlx(t, d.DB, "CREATE TABLE trapped (id BIGINT PRIMARY KEY, code VARCHAR(3), n INT, UNIQUE (code, n))")
 			for number, spoil := range map[uint16]func(*trapped){
 				1062: func(r *trapped) { r.Code = "0" }, // a duplicate
@@ -70,8 +71,8 @@ func TestNothingIsSwallowedOnMariaDBAndMySQL(t *testing.T) {
 
 // 0 in a column that counts is a request for the next number.
 func TestZeroKeyNeverReachesAColumnThatCounts(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		d := sqlxMySQL(t, dsn, func(*mysql.Config) {})
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		d := w.place(t).sqlx(t)
 		execSqlx(t, d.DB, "CREATE TABLE trapped (id BIGINT PRIMARY KEY AUTO_INCREMENT, code VARCHAR(10), n INT)")
 		rows := newTrapped(3)
 		rows[1].ID = 77
@@ -90,8 +91,9 @@ func TestZeroKeyNeverReachesAColumnThatCounts(t *testing.T) {
 // The server takes no single row above max_allowed_packet, and says so or drops the connection. Whichever it is, nothing
 // is stored.
 func TestRowAboveThePacketLimitLeavesNothingOnMariaDBAndMySQL(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, dsn string) {
-		d := sqlxMySQL(t, dsn, func(c *mysql.Config) { c.MaxAllowedPacket = 1 << 30 })
+	t.Parallel()
+	onMariaDBAndMySQL(t, func(t *testing.T, w way) {
+		d := w.place(t, "maxAllowedPacket", strconv.Itoa(1<<30)).sqlx(t)
 		var limit int // 16 MiB on MariaDB, 64 on MySQL, unless somebody has set it
 		must(t, d.DB.Get(&limit, "SELECT @@max_allowed_packet"))
 		execSqlx(t, d.DB, "CREATE TABLE trapped (id BIGINT PRIMARY KEY, code LONGTEXT, n INT)")

@@ -17,7 +17,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -40,23 +39,23 @@ var typedTargets = []struct {
 	{"PostgreSQL", postgresTypes, gormTargets[1].dialector},
 	{"PostgreSQLSimpleProtocol", postgresTypes, func(t testing.TB) func() gorm.Dialector {
 		t.Helper()
-		dsn := postgresSchema(t)
+		dsn := wayTo("pgx").place(t).dsn
 		return func() gorm.Dialector {
 			return postgres.New(postgres.Config{DSN: dsn, PreferSimpleProtocol: true})
 		}
 	}},
-	{"MariaDB", mysqlTypes, typedMySQL(servertest.MariaDB, "")},
-	{"MariaDBInterpolated", mysqlTypes, typedMySQL(servertest.MariaDB, "&interpolateParams=true")},
-	{"MariaDBInterpolatedWithoutStrictMode", mysqlTypes, typedMySQL(servertest.MariaDB, "&interpolateParams=true&sql_mode=''")},
-	{"MySQL", mysqlTypes, typedMySQL(servertest.MySQL, "")},
-	{"MySQLInterpolated", mysqlTypes, typedMySQL(servertest.MySQL, "&interpolateParams=true")},
-	{"MySQLWithoutStrictMode", mysqlTypes, typedMySQL(servertest.MySQL, "&sql_mode=''")},
+	{"MariaDB", mysqlTypes, typedMySQL("MariaDB")},
+	{"MariaDBInterpolated", mysqlTypes, typedMySQL("MariaDBInterpolated")},
+	{"MariaDBInterpolatedWithoutStrictMode", mysqlTypes, typedMySQL("MariaDBInterpolated", "sql_mode", "''")},
+	{"MySQL", mysqlTypes, typedMySQL("MySQL")},
+	{"MySQLInterpolated", mysqlTypes, typedMySQL("MySQLInterpolated")},
+	{"MySQLWithoutStrictMode", mysqlTypes, typedMySQL("MySQL", "sql_mode", "''")},
 }
 
-func typedMySQL(server func(testing.TB) string, parameters string) func(t testing.TB) func() gorm.Dialector {
+func typedMySQL(way string, parameters ...string) func(t testing.TB) func() gorm.Dialector {
 	return func(t testing.TB) func() gorm.Dialector {
 		t.Helper()
-		dsn := mysqlDatabase(t, server(t)) + parameters
+		dsn := wayTo(way).place(t, parameters...).dsn
 		return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn, DisableWithReturning: true}) }
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core"
-	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // TiDB keeps a table, or each of its partitions, in the order of the key, cut into regions. Keys
@@ -18,7 +17,7 @@ import (
 // shard: the low bits of others are those of the sequence, which is 0 in most ticks of a program
 // that is not busy. A table that is not clustered is in the order of a row ID, which has shards.
 func TestRisingKeysOnTiDBArePartitionedByTheirShardOrByKey(t *testing.T) {
-	db := openSqlx(t, "mysql", mysqlDatabase(t, servertest.MySQL(t)))
+	db := openSqlx(t, "mysql", wayTo("MySQL").place(t).dsn)
 	if !isTiDB(t, db.DB) {
 		t.Skip("regions are TiDB's")
 	}

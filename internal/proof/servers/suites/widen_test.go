@@ -152,18 +152,19 @@ func (wt *widenedTable) stored(db selecting, err error) (stored []string) {
 }
 
 // widenZones are parameters of a session whose zone is not that of times.
-func widenZones(mode bulkMode) []string {
-	return append([]string{map[string]string{"pgx": "timezone", "postgres": "TimeZone"}[mode.driver], "America/New_York"}, mode.parameters...)
+func widenZones(w way) []string {
+	return []string{map[string]string{"pgx": "timezone", "postgres": "TimeZone"}[w.driver], "America/New_York"}
 }
 
 func TestColumnThatIsAlteredWhileAProgramRunsStoresWhatItStoresForANewOne(t *testing.T) {
-	for name, mode := range bulkModes {
-		t.Run(name, func(t *testing.T) {
+	t.Parallel()
+	for _, mode := range waysTo("PostgreSQL") {
+		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			d := sqlxPostgres(t, mode.driver, widenZones(mode)...)
-			for way := range mode.ways() {
+			d := mode.place(t, widenZones(mode)...).sqlx(t)
+			for way := range mode.helpers() {
 				for _, w := range widenings() {
-					t.Run(way+", "+w.from+" to "+w.to, func(t *testing.T) { w.alike(t, d.DB, way, func() *sqlxhelper.Helper { return mode.ways()[way] }) })
+					t.Run(way+", "+w.from+" to "+w.to, func(t *testing.T) { w.alike(t, d.DB, way, func() *sqlxhelper.Helper { return mode.helpers()[way] }) })
 				}
 			}
 		})
@@ -224,10 +225,11 @@ func (w widening) store(t *testing.T, db *sqlx.DB, h history, helper *sqlxhelper
 // An array of the old type would be converted: date has no time of day, and timestamp no zone. The server sees it while
 // it holds the lock of the insert, and nothing is stored; the next create is one that begins after the change.
 func TestGormStoresNothingByTypesThatWereAlteredAfterItReadThem(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
+	t.Parallel()
+	for _, driver := range []string{"pgx", "pq"} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
-			d := sqlxPostgres(t, driver, widenZones(bulkMode{driver: driver})...)
+			d := sqlxOn(t, driver, widenZones(wayTo(driver))...)
 			plain, _ := openMeddled(t, d.DB, gorm.Config{})
 			for _, w := range widenings() {
 				t.Run(w.from+" to "+w.to, func(t *testing.T) {
@@ -324,7 +326,7 @@ func gormRows(value any) []map[string]any {
 }
 
 func TestGormInTxRunsAgainWhereATableWasAlteredMeanwhile(t *testing.T) {
-	d := sqlxPostgres(t, "pgx")
+	d := sqlxOn(t, "pgx")
 	execSqlx(t, d.DB, "CREATE TABLE line (id bigint PRIMARY KEY, v date)")
 	db, m := openMeddled(t, d.DB, gorm.Config{}, gormplugin.WithUnnest())
 	m.meddle = func() { execSqlx(t, d.DB, "ALTER TABLE line ALTER v TYPE timestamp") }
