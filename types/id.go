@@ -152,16 +152,17 @@ func marked[T any](err error) error {
 	if err == nil {
 		return nil
 	}
-	return renamed(err, "ID["+reflect.TypeFor[T]().Name()+"]")
+	return renamed(err, (*T)(nil))
 }
 
-// renamed is marked for the name of a type. It is a function of its own, called with errors only,
-// so that what it allocates is not part of the methods' fast path.
-func renamed(err error, id string) error {
+// renamed is marked for errors only, of a mark behind a pointer, so that what it allocates is not part of the methods' fast
+// path.
+func renamed(err error, mark any) error {
 	var e *ValueError
 	if !errors.As(err, &e) {
 		return err
 	}
+	id := "ID[" + reflect.TypeOf(mark).Elem().Name() + "]"
 	names := strings.NewReplacer("NullSnowflake", "Null"+id, "Snowflake", id)
 	named := *e
 	named.Op, named.Type, named.Want = names.Replace(e.Op), names.Replace(e.Type), names.Replace(e.Want)
