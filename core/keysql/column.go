@@ -31,9 +31,10 @@ const (
 // A Column writes expressions for one column of keys. [New] creates it; the zero value is not
 // usable. It is immutable and safe for concurrent use.
 type Column struct {
-	syntax syntax
-	layout core.Layout
-	name   string // quoted
+	dialect Dialect
+	syntax  syntax
+	layout  core.Layout
+	name    string // quoted
 }
 
 // New returns a Column for the column with the given name, such as id or orders.id, which New
@@ -58,19 +59,19 @@ func New(d Dialect, l core.Layout, name string) (Column, error) {
 	l.Epoch = l.Epoch.UTC()
 	switch d {
 	case PostgreSQL:
-		return Column{postgreSQL{Layout: l}, l, d.Quote(name)}, nil
+		return Column{d, postgreSQL{Layout: l}, l, d.Quote(name)}, nil
 	case MySQL:
-		return Column{mySQL{Layout: l}, l, d.Quote(name)}, nil
+		return Column{d, mySQL{Layout: l}, l, d.Quote(name)}, nil
 	case SQLite:
 		// Backticks, because SQLite takes a name in double quotes for a string if there is no
 		// such column.
-		return Column{sqlite{Layout: l}, l, MySQL.Quote(name)}, nil
+		return Column{d, sqlite{Layout: l}, l, MySQL.Quote(name)}, nil
 	case DuckDB:
-		return Column{duckDB{Layout: l}, l, d.Quote(name)}, nil
+		return Column{d, duckDB{Layout: l}, l, d.Quote(name)}, nil
 	case ClickHouse:
-		return Column{clickHouse{l}, l, d.Quote(name)}, nil
+		return Column{d, clickHouse{l}, l, d.Quote(name)}, nil
 	case BigQuery:
-		return Column{bigQuery{Layout: l}, l, d.Quote(name)}, nil
+		return Column{d, bigQuery{Layout: l}, l, d.Quote(name)}, nil
 	}
 	return Column{}, invalid("dialect", d.String(), "SQLite, PostgreSQL, MySQL, DuckDB, ClickHouse or BigQuery")
 }

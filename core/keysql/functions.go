@@ -123,30 +123,30 @@ func (f function) mySQL() []string {
 // exactTime is Time, exact for as long as the database has times. PostgreSQL multiplies an
 // interval by a float, which holds whole seconds for 18,000 years, and microseconds for 285.
 func (c Column) exactTime() string {
-	d, ok := c.syntax.(postgreSQL)
-	if !ok {
+	l := c.layout
+	if c.dialect != PostgreSQL {
 		return c.Time()
 	}
-	micros := scale(fmt.Sprintf("(%s >> %d)", c.name, c.timeShift()), d.Unit, time.Microsecond, "")
+	micros := scale(fmt.Sprintf("(%s >> %d)", c.name, c.timeShift()), l.Unit, time.Microsecond, "")
 	return fmt.Sprintf("(timestamp '%s' + (%s / 1000000) * interval '1 second' + (%s %% 1000000) * interval '1 microsecond') AT TIME ZONE 'UTC'",
-		moment(d.Epoch), micros, micros)
+		moment(l.Epoch), micros, micros)
 }
 
 // first is Min of a parameter. On PostgreSQL it gives NULL for NULL, also takes infinity, and is
 // exact on version 13, where extract returns a float, because it takes whole seconds alone.
 func (c Column) first(at string) string {
-	d, ok := c.syntax.(postgreSQL)
-	if !ok {
+	l := c.layout
+	if c.dialect != PostgreSQL {
 		return c.Min("`" + at + "`")
 	}
 	end := "infinity"
-	if t := d.Exhausted(); t.Unix() < postgreSQLEnd {
+	if t := l.Exhausted(); t.Unix() < postgreSQLEnd {
 		end = moment(t) + "Z"
 	}
 	since := fmt.Sprintf("(extract(epoch FROM date_trunc('second', %[1]q AT TIME ZONE 'UTC'))::bigint * 1000000 + extract(microseconds FROM %[1]q AT TIME ZONE 'UTC')::bigint %% 1000000 - %[2]d)",
-		at, d.Epoch.UnixMicro())
+		at, l.Epoch.UnixMicro())
 	return fmt.Sprintf("CASE WHEN %[1]q < timestamptz '%[2]sZ' THEN 0 WHEN %[1]q >= timestamptz '%[3]s' THEN %[4]d ELSE %[5]s END << %[6]d",
-		at, moment(d.Epoch), end, int64(1)<<d.TimeBits-1, scale(since, time.Microsecond, d.Unit, "/"), c.timeShift())
+		at, moment(l.Epoch), end, int64(1)<<l.TimeBits-1, scale(since, time.Microsecond, l.Unit, "/"), c.timeShift())
 }
 
 // postgreSQLEnd is when times end on PostgreSQL: before the year 294276.
@@ -174,12 +174,12 @@ func (c Column) View(name, table string) ([]string, error) {
 		}
 	}
 	d, create := MySQL, []string{"CREATE OR REPLACE VIEW "}
-	switch c.syntax.(type) {
-	case postgreSQL:
+	switch c.dialect {
+	case PostgreSQL:
 		d = PostgreSQL
-	case mySQL:
+	case MySQL:
 		create[0] = "CREATE OR REPLACE SQL SECURITY INVOKER VIEW "
-	case sqlite: // which takes backticks too
+	case SQLite: // which takes backticks too
 		create = []string{"DROP VIEW IF EXISTS " + d.Quote(name), "CREATE VIEW "}
 	default:
 		return nil, invalid("dialect", "that of a warehouse", "SQLite, PostgreSQL or MySQL")

@@ -62,9 +62,9 @@ func (c Column) Partitions(table string, every Period, zone *time.Location) (Par
 	if len(parts) > 2 {
 		return none, invalid("table name", strconv.Quote(table), "a name such as orders or shop.orders")
 	}
-	switch c.syntax.(type) {
-	case mySQL:
-	case postgreSQL:
+	switch c.dialect {
+	case MySQL:
+	case PostgreSQL:
 		longest := Hour.name(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 		if most := 63 - len("_p"+longest); len(parts[len(parts)-1]) > most {
 			return none, invalid("table name", strconv.Quote(table), fmt.Sprintf("at most %d bytes, so that the names of partitions fit", most))
@@ -119,24 +119,14 @@ func (p Partitions) prefix() string {
 	return "p"
 }
 
-func (p Partitions) postgreSQL() bool {
-	_, ok := p.column.syntax.(postgreSQL)
-	return ok
-}
-
-func (p Partitions) dialect() Dialect {
-	if p.postgreSQL() {
-		return PostgreSQL
-	}
-	return MySQL
-}
+func (p Partitions) postgreSQL() bool { return p.column.dialect == PostgreSQL }
 
 // quoted is the table.
-func (p Partitions) quoted() string { return p.dialect().Quote(p.table) }
+func (p Partitions) quoted() string { return p.column.dialect.Quote(p.table) }
 
 // sibling quotes the name of a table beside the table, as partitions on PostgreSQL are.
 func (p Partitions) sibling(name string) string {
-	return p.dialect().Quote(p.table[:strings.LastIndexByte(p.table, '.')+1] + name)
+	return p.column.dialect.Quote(p.table[:strings.LastIndexByte(p.table, '.')+1] + name)
 }
 
 // key is the column without its table.
