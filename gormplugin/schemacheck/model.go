@@ -132,13 +132,7 @@ func columnList(names []string) string {
 }
 
 // ours reports whether f has a type of package types, or a nullable form of it.
-func ours(f *schema.Field) bool {
-	switch keytype.Untyped(f.IndirectFieldType) {
-	case keytype.Snowflake, keytype.NullSnowflake, keytype.SQLNull:
-		return true
-	}
-	return false
-}
+func ours(f *schema.Field) bool { return keytype.FieldOf(f.FieldType, 0).Holds() }
 
 // fills reports whether the plugin fills f.
 func (c *checker) fills(f *schema.Field) bool {
