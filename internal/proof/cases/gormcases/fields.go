@@ -1,7 +1,6 @@
 package gormcases
 
 import (
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -396,34 +395,6 @@ var fieldCases = []testCase{
 		e.must(e.db.Create(&holder))
 		e.matches(&holder)
 		equal(e, "keys asked for", e.src.given, 1)
-	}},
-	{"TaggedColumnsOfAllKindsAreFilled", func(e *env) {
-		type Tagged struct {
-			ID      int64                     `gorm:"primaryKey;autoIncrement:false;snowflake"`
-			Serial  uint64                    `gorm:"snowflake"`
-			Word    word                      `gorm:"size:40;snowflake"`
-			Typed   types.Snowflake           `gorm:"snowflake"`
-			Pointer *int64                    `gorm:"snowflake"`
-			Null    types.NullSnowflake       `gorm:"snowflake"`
-			SQLNull sql.Null[types.Snowflake] `gorm:"snowflake"`
-			Zero    types.NullSnowflake       `gorm:"snowflake"`
-			Plain   types.Snowflake           // not the key, and nobody asked
-			Absent  types.NullSnowflake
-		}
-		e.migrate(&Tagged{})
-		v := Tagged{Zero: types.NullSnowflake{Valid: true}}
-		e.must(e.db.Create(&v))
-		seen := map[string]bool{}
-		for _, key := range []any{v.ID, v.Serial, v.Word, v.Typed, v.Pointer, v.Null, v.SQLNull} {
-			id, err := types.Parse(keyText(key))
-			if seen[keyText(key)] = true; err != nil || !e.src.gave(id) {
-				e.Errorf("key in a %T = %v; want one of the source", key, keyText(key))
-			}
-		}
-		equal(e, "distinct keys", len(seen), 7)
-		equal(e, "keys asked for", e.src.given, 7)
-		equal(e, "the others", fmt.Sprint(v.Plain, v.Zero, v.Absent), fmt.Sprint(types.Snowflake(0), types.NullSnowflake{Valid: true}, types.NullSnowflake{}))
-		e.matches(&v)
 	}},
 	{"KeyOfTextThatIsNoNumberIsMet", func(e *env) {
 		e.migrate(&Ticket{}, &TicketStep{})

@@ -45,15 +45,6 @@ var sourceCases = []testCase{
 			equal(e, "keys", fmt.Sprint(list), "[{0 A} {42 B} {0 C} {0 D}]")
 		}
 	}},
-	{"StatementThatHasFailedAlreadyTakesNoKeys", func(e *env) {
-		e.migrate(&Item{})
-		tx := e.db.Where("1 = 1")
-		_ = tx.AddError(errSource)
-		item := Item{SKU: "A"}
-		e.fails(tx.Create(&item), errSource)
-		equal(e, "ID", item.ID, 0)
-		equal(e, "keys asked for", e.src.given, 0)
-	}},
 	{"SourceErrorLeavesANilEmbeddedPointer", func(e *env) {
 		type Holder struct {
 			*Base
