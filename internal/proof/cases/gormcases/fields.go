@@ -1,6 +1,7 @@
 package gormcases
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -395,6 +396,22 @@ var fieldCases = []testCase{
 		e.must(e.db.Create(&holder))
 		e.matches(&holder)
 		equal(e, "keys asked for", e.src.given, 1)
+	}},
+	{"ColumnThatMayBeNullIsFilledUnlessItsZeroIsPresent", func(e *env) {
+		type Tagged struct {
+			ID      types.Snowflake
+			Null    types.NullSnowflake       `gorm:"snowflake"`
+			SQLNull sql.Null[types.Snowflake] `gorm:"snowflake"`
+			Zero    types.NullSnowflake       `gorm:"snowflake"`
+		}
+		e.migrate(&Tagged{})
+		v := Tagged{Zero: types.NullSnowflake{Valid: true}}
+		e.must(e.db.Create(&v))
+		e.fresh("Null", v.Null.Snowflake)
+		e.fresh("SQLNull", v.SQLNull.V)
+		equal(e, "Zero", v.Zero, types.NullSnowflake{Valid: true})
+		equal(e, "keys asked for", e.src.given, 3)
+		e.matches(&v)
 	}},
 	{"KeyOfTextThatIsNoNumberIsMet", func(e *env) {
 		e.migrate(&Ticket{}, &TicketStep{})
