@@ -361,7 +361,7 @@ var graphCases = []testCase{
 			{"Create of rows with keys", func() error { return e.db.Create(&[]Label{{ID: 1, Text: "k1"}, {ID: 2, Text: "k2"}}).Error }, 0},
 		} {
 			before := e.src.fills
-			e.ok(fmt.Sprintf("%s", test.statement), test.run())
+			e.ok(test.statement, test.run())
 			equal(e, "calls of Fill by "+test.statement, e.src.fills-before, test.fills)
 		}
 	}},

@@ -150,7 +150,7 @@ var migratingCases = []testCase{
 				}
 				return err
 			}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-			e.ok(fmt.Sprintf("%s", statement), err)
+			e.ok(statement, err)
 		}
 	}},
 	{"GuideFromUUIDsWorks", func(e *env) {

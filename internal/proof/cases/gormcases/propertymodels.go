@@ -205,7 +205,7 @@ func (w *world) fill(row reflect.Value, owned bool, levels int) {
 	}
 	// The tenant follows from the name. An upsert that met a row of another tenant would leave the
 	// one in memory, as the plugin documents.
-	if t, ok := row.Addr().Interface().(*Tenanted); ok {
+	if t, ok := reflect.TypeAssert[*Tenanted](row.Addr()); ok {
 		t.TenantID = 1 + int64(t.Name[len(t.Name)-1])%3
 	}
 	w.relate(row, levels)

@@ -178,7 +178,7 @@ func (w *world) stored() (d *Doc, ok bool) {
 
 func (w *world) save() error {
 	list := w.some(w.root(), 2)
-	if docs, of := list.Addr().Interface().(*[]Doc); of && w.often(5) {
+	if docs, of := reflect.TypeAssert[*[]Doc](list.Addr()); of && w.often(5) {
 		if d, ok := w.stored(); ok {
 			w.relate(reflect.ValueOf(d).Elem(), 2)
 			*docs = append(*docs, *d)
