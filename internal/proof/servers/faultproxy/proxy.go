@@ -165,8 +165,8 @@ func (p *Proxy) Messages() []Message {
 	return slices.Clone(p.seen)
 }
 
-// patience is how long a server may take to end a connection that its client has ended.
-const patience = 10 * time.Second
+// patience is how long a server may take to end a connection that its client has ended, on a busy machine.
+const patience = time.Minute
 
 // Release ends the connections that were hit, after what was held has arrived. It returns
 // when the server has ended them as well, and so has done all that it was sent.

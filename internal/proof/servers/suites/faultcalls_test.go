@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -269,8 +270,8 @@ func inTx(do func(ctx context.Context, tx *sqlx.Tx, h *sqlxhelper.Helper, rows *
 	}
 }
 
-// gormKeys are keys that no group and no repetition of a call has had.
-var gormKeys = sqlxcases.NewCounter(1 << 50)
+// gormKeys are keys that no group and no repetition of a call has had, nor that of another process.
+var gormKeys = sqlxcases.NewCounter(types.Snowflake(1<<61 + rand.Int64N(1<<61)))
 
 // gormInTx runs a call in InTx of gormplugin.
 func gormInTx(session gorm.Session, do func(tx *gorm.DB, rows *[]faultOrder) error) func(context.Context, *sqlx.DB, *sqlxhelper.Helper, *[]faultOrder) error {

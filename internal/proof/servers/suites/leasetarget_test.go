@@ -105,9 +105,11 @@ func (g leaseTarget) exec(t *testing.T, texts ...string) {
 	}
 }
 
+var leaseWays = []string{"pgx", "pq", "MariaDB", "MySQL"}
+
 // leaseTargets runs a test by each driver to each server, at the same time.
 func leaseTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
-	byWays(t, []string{"pgx", "pq", "MariaDB", "MySQL"}, func(t *testing.T, w way) { f(t, w.target(t)) })
+	byWays(t, leaseWays, func(t *testing.T, w way) { f(t, w.target(t)) })
 }
 
 // byWays runs a test by each of the ways, at the same time.
