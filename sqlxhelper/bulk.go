@@ -102,7 +102,7 @@ func (a *attempt) describe(ctx context.Context) {
 }
 
 // describe reads one table, whose name is quoted.
-func describe(ctx context.Context, c outcome.Cancels, db dialect.Executor, table string) (*pgtext.Table, error) {
+func describe(ctx context.Context, c outcome.Cancels, db dialect.Queryer, table string) (*pgtext.Table, error) {
 	return outcome.Call(ctx, c, func() (*pgtext.Table, error) { return pgtext.Describe(ctx, db, table) }, nil)
 }
 
