@@ -535,27 +535,23 @@ func (e *examination) serial(ctx context.Context, c countedColumn) error {
 	// numbers reads the texts: per period the numbers, and those that are no number of the series.
 	numbers := func() (of map[string][]int64, bad []string, err error) {
 		table, column := e.quoted(c.keyColumn)
-		rows, err := e.d.QueryContext(ctx, fmt.Sprintf("SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL", column, table))
-		if err != nil {
-			return nil, nil, e.d.hide(err)
-		}
-		defer func() { _ = rows.Close() }()
 		of = map[string][]int64{}
-		for rows.Next() {
+		err = e.d.each(ctx, func(rows *sql.Rows) error {
 			var text string
 			if err := rows.Scan(&text); err != nil {
-				return nil, nil, e.d.hide(err)
+				return err
 			}
 			if n, err := series.Parse(text); err != nil {
 				bad = append(bad, text)
 			} else {
 				of[n.Period] = append(of[n.Period], n.N)
 			}
-		}
+			return nil
+		}, fmt.Sprintf("SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL", column, table))
 		for _, all := range of {
 			slices.Sort(all)
 		}
-		return of, bad, e.d.hide(rows.Err())
+		return of, bad, err
 	}
 	all, bad, err := numbers()
 	if err != nil {
