@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"flag"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -42,43 +43,23 @@ var (
 	asStep = regexp.MustCompile(`^(snowkey|psql|mysql|sqlite3|fuser|SELECT|INSERT|UPDATE|DELETE|ALTER|DROP) `)
 )
 
-// inPages are how pages name a database, in prose and in commands that are for it alone.
-var inPages = []struct {
-	kind          string
-	prose, inCode *regexp.Regexp
-}{
-	{"PostgreSQL", regexp.MustCompile(`\bPostgreSQL\b`), regexp.MustCompile(`\b(postgresql|psql)\b`)},
-	{"MySQL", regexp.MustCompile(`\bMySQL\b`), regexp.MustCompile(`\bmysql\b`)},
-	{"MariaDB", regexp.MustCompile(`\bMariaDB\b`), regexp.MustCompile(`\bmysql\b`)},
-	{"SQLite", regexp.MustCompile(`\bSQLite\b`), regexp.MustCompile(`\bsqlite3?\b`)},
+// inCode are the words of commands that are for one database alone.
+var inCode = map[string]*regexp.Regexp{
+	"PostgreSQL": regexp.MustCompile(`\b(postgresql|psql)\b`),
+	"MySQL":      regexp.MustCompile(`\bmysql\b`),
+	"MariaDB":    regexp.MustCompile(`\bmysql\b`),
+	"SQLite":     regexp.MustCompile(`\b(sqlite3?|fuser)\b`),
 }
 
-// namedInCode returns the databases that a command is for by its own words.
-func namedInCode(command string) (kinds []string) {
-	for _, n := range inPages {
-		if n.inCode.MatchString(command) {
-			kinds = append(kinds, n.kind)
+// namedIn returns the databases that commands are for by their own words: all, if one names none.
+func namedIn(commands string) (kinds []string) {
+	all := slices.Collect(maps.Keys(inCode))
+	for command := range strings.Lines(commands) {
+		named := slices.DeleteFunc(slices.Clone(all), func(kind string) bool { return !inCode[kind].MatchString(command) })
+		if len(named) == 0 {
+			return all
 		}
-	}
-	return kinds
-}
-
-// namedBefore returns the databases of the last sentence that names some, or all.
-func namedBefore(prose []string) (kinds []string) {
-	for _, line := range slices.Backward(prose) {
-		for _, sentence := range slices.Backward(strings.Split(inLine.ReplaceAllString(line, ""), ". ")) {
-			for _, n := range inPages {
-				if n.prose.MatchString(sentence) {
-					kinds = append(kinds, n.kind)
-				}
-			}
-			if kinds != nil {
-				return kinds
-			}
-		}
-	}
-	for _, n := range inPages {
-		kinds = append(kinds, n.kind)
+		kinds = append(kinds, named...)
 	}
 	return kinds
 }
@@ -90,7 +71,7 @@ func (s step) on(kind string) string {
 	}
 	var b strings.Builder
 	for line := range strings.Lines(s.text) {
-		if named := namedInCode(line); named == nil || slices.Contains(named, kind) {
+		if slices.Contains(namedIn(line), kind) {
 			b.WriteString(line)
 		}
 	}
@@ -110,7 +91,7 @@ func steps(t *testing.T, page string) (all []step) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	section, prose := "", []string(nil)
+	section := ""
 	number, next, skip := 0, 0, 0
 	for line := range strings.Lines(string(text)) {
 		number++
@@ -122,12 +103,8 @@ func steps(t *testing.T, page string) (all []step) {
 			if next < len(blocks) && blocks[next].Language == "text" && blocks[next].Line == skip+3 {
 				s.shown = blocks[next].Text
 			}
-			for line := range strings.Lines(b.Text) {
-				s.kinds = append(s.kinds, namedInCode(line)...)
-				if b.Language == "sql" || namedInCode(line) == nil {
-					s.kinds = namedBefore(prose)
-					break
-				}
+			if s.kinds = b.On; s.kinds == nil {
+				s.kinds = namedIn(b.Text)
 			}
 			switch {
 			case b.RunBy != nil && !slices.Contains(b.RunBy, "TestWhatThePagesShowRuns"): // by another test
@@ -142,21 +119,17 @@ func steps(t *testing.T, page string) (all []step) {
 			continue
 		}
 		if heading, ok := strings.CutPrefix(line, "## "); ok {
-			section, prose = strings.TrimSpace(heading), nil
+			section = strings.TrimSpace(heading)
 		}
-		for _, at := range inLine.FindAllStringSubmatchIndex(line, -1) {
-			if code := line[at[2]:at[3]]; asStep.MatchString(code) {
-				s := step{page: page, section: section, line: number, language: "sql", text: code + ";\n", kinds: namedInCode(code)}
+		for _, found := range inLine.FindAllStringSubmatch(line, -1) {
+			if code := found[1]; asStep.MatchString(code) {
+				s := step{page: page, section: section, line: number, language: "sql", text: code + ";\n", kinds: namedIn(code)}
 				if code[0] >= 'a' {
 					s.language, s.text = "sh", code+"\n"
-				}
-				if s.kinds == nil {
-					s.kinds = namedBefore(append(slices.Clone(prose), line[:at[0]]))
 				}
 				all = append(all, s)
 			}
 		}
-		prose = append(prose, line)
 	}
 	return all
 }
@@ -367,15 +340,15 @@ func TestWhatThePagesShowRuns(t *testing.T) {
 			sections[s.section] = append(sections[s.section], s)
 		}
 		for section, steps := range sections {
-			for _, n := range inPages {
-				if !slices.ContainsFunc(steps, func(s step) bool { return slices.Contains(s.kinds, n.kind) }) {
+			for kind := range inCode {
+				if !slices.ContainsFunc(steps, func(s step) bool { return slices.Contains(s.kinds, kind) }) {
 					continue
 				}
-				t.Run(section+"/"+n.kind, func(t *testing.T) {
+				t.Run(section+"/"+kind, func(t *testing.T) {
 					t.Parallel()
-					shop := newPageShop(t, n.kind, section, steps)
+					shop := newPageShop(t, kind, section, steps)
 					for _, s := range steps {
-						if slices.Contains(s.kinds, n.kind) {
+						if slices.Contains(s.kinds, kind) {
 							shop.run(t, s)
 						}
 					}
@@ -436,9 +409,9 @@ func TestEachQuestionIsAnsweredForEachDatabase(t *testing.T) {
 		}
 	}
 	for section := range answers {
-		for _, n := range inPages {
-			if !slices.Contains(found[section], n.kind) {
-				t.Errorf("under %q nothing is for %s", section, n.kind)
+		for kind := range inCode {
+			if !slices.Contains(found[section], kind) {
+				t.Errorf("under %q nothing is for %s", section, kind)
 			}
 		}
 	}

@@ -2,6 +2,7 @@
 package markdown
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,12 +19,14 @@ type Block struct {
 	Text     string   // its lines, each with its end
 	Line     int      // of the page where Text begins; the first line is 1
 	RunBy    []string // the names of the tests that run it
+	On       []string // the databases that it is for; nil for all
 }
 
-// A page says by a comment which tests run a block, on the line before its fence, or for all
-// blocks behind the comment that have none of their own:
+// A page says by a comment which tests run a block, and on which databases, on the line before
+// its fence, or for all blocks behind the comment that have none of their own:
 //
 //	<!-- run by TestOne, TestTwo -->
+//	<!-- run by TestOne on MySQL, MariaDB -->
 const runBy = "<!-- run by "
 
 // Blocks returns the blocks of a page in their order. Fences stand at the beginning of a
@@ -34,7 +37,7 @@ func Blocks(page string) ([]Block, error) {
 		open      *Block
 		text      strings.Builder
 		line      int
-		all, next []string // the tests of all blocks from here on, and of the next if it begins here
+		all, next *Block // what is said of all blocks from here on, and of the next if it begins here
 	)
 	for content := range strings.Lines(page) {
 		line++
@@ -51,14 +54,17 @@ func Blocks(page string) ([]Block, error) {
 		case open != nil:
 			text.WriteString(content)
 		case strings.HasPrefix(content, "```"):
-			open = &Block{Language: strings.TrimPrefix(trimmed, "```"), Line: line + 1, RunBy: all}
-			if next != nil {
-				open.RunBy, next = next, nil
-			}
+			b := *cmp.Or(next, all, &Block{})
+			b.Language, b.Line = strings.TrimPrefix(trimmed, "```"), line+1
+			open, next = &b, nil
 		case strings.HasPrefix(trimmed, "```"):
 			return nil, fmt.Errorf("line %d: an indented block: want it at the beginning of the line", line)
 		case strings.HasPrefix(content, runBy):
-			next = strings.Split(strings.TrimSuffix(strings.TrimPrefix(trimmed, runBy), " -->"), ", ")
+			tests, on, some := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(trimmed, runBy), " -->"), " on ")
+			next = &Block{RunBy: strings.Split(tests, ", ")}
+			if some {
+				next.On = strings.Split(on, ", ")
+			}
 		case strings.HasPrefix(content, "<!-- ") && !strings.Contains(content, "-->"):
 			open = &Block{Language: strings.TrimPrefix(trimmed, "<!-- "), Comment: true, Line: line + 1}
 		}

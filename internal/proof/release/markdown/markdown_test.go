@@ -19,6 +19,18 @@ func TestBlocksOfAPageAreFoundWithTheirLines(t *testing.T) {
 	}
 }
 
+func TestABlockIsForTheDatabasesThatThePageNames(t *testing.T) {
+	page := "<!-- run by TestA -->\n# A\n<!-- run by TestA, TestB on MySQL, MariaDB -->\n```sql\n```\n```sql\n```\n"
+	got, err := Blocks(page)
+	want := []Block{
+		{Language: "sql", Line: 5, RunBy: []string{"TestA", "TestB"}, On: []string{"MySQL", "MariaDB"}},
+		{Language: "sql", Line: 7, RunBy: []string{"TestA"}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("Blocks(%q) = %+v, %v; want %+v", page, got, err, want)
+	}
+}
+
 func TestBlocksThatAreIndentedOrDoNotEndAreErrors(t *testing.T) {
 	for _, page := range []string{"```go\na = 1\n", "- item\n  ```go\n  a = 1\n  ```\n", "<!-- setting\npackage main\n"} {
 		if got, err := Blocks(page); err == nil {
