@@ -109,6 +109,9 @@ var countedName = regexp.MustCompile(`^(segment|serial):([^=]+)=(.*)$`)
 
 func (e *examination) read(args []string) error {
 	for _, arg := range args {
+		if strings.Contains(arg, "://") { // and may hold a password
+			return usagef("an address among the columns: -db names the database")
+		}
 		kind, name, column := "", "", arg
 		if m := countedName.FindStringSubmatch(arg); m != nil {
 			kind, name, column = m[1], m[2], m[3]

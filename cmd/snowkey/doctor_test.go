@@ -393,6 +393,7 @@ func TestDoctorRefusesABadCommandLine(t *testing.T) {
 		"'orders.id; DROP TABLE orders'":     "want a column such as orders.id",
 		"segment:=orders.id":                 "want a column such as orders.id",
 		"serial:invoices=":                   "want a column such as orders.id",
+		"mysql://root:secret@db/shop":        "doctor: an address among the columns: -db names",
 		"-namespace nobody -leases " + d.url: "no leases are there",
 		"-layout nobody":                     "want one of",
 		"-bits 41/5/5":                       "want",
