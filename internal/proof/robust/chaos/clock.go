@@ -11,19 +11,7 @@ import (
 // A clock is a wall clock that jumps, and runs 1 % too fast or too slow in between. The
 // zero clock shows the truth.
 type clock struct {
-	truth func() time.Time // nil: time.Now
-	last  atomic.Pointer[jump]
-}
-
-// A Clocked is a store that an [Open] has returned, on a machine with a clock of its own.
-// That is then the truth for the process.
-type Clocked interface{ Now() time.Time }
-
-func (c *clock) true() time.Time {
-	if c.truth == nil {
-		return time.Now()
-	}
-	return c.truth()
+	last atomic.Pointer[jump]
 }
 
 // A jump is where a clock was set to, and when.
@@ -34,7 +22,7 @@ type jump struct {
 }
 
 func (c *clock) now() time.Time {
-	now := c.true()
+	now := time.Now()
 	if j := c.last.Load(); j != nil {
 		now = now.Add(j.ahead + time.Duration(j.drift*float64(now.Sub(j.at))))
 	}
@@ -49,7 +37,7 @@ func (c *clock) jump(r *rand.Rand, most time.Duration) {
 	for {
 		u := 2*r.Float64() - 1
 		c.last.Store(&jump{
-			at:    c.true(),
+			at:    time.Now(),
 			ahead: time.Duration(u * u * u * float64(most)),
 			drift: 0.01 * float64(1-2*r.IntN(2)),
 		})

@@ -51,10 +51,6 @@ type Leases struct {
 	// For is how long the run takes at least. Zero: what -chaos.for says.
 	For time.Duration
 
-	// Broken says that the store breaks its promises, so that IDs must be repeated
-	// whatever the rules are.
-	Broken bool
-
 	// Brief ends a run that must repeat IDs after For also if it has not. The caller looks at
 	// the Result, and may begin another.
 	Brief bool
@@ -85,12 +81,9 @@ type Result struct {
 	Operations []Operation // in no order
 }
 
-// unique reports whether a run promises that no ID is repeated.
-func (c Leases) unique(rules Rules) bool { return rules.unique() && !c.Broken }
-
 // Run runs the processes under rules and checks their IDs. It fails the test if the rules
 // promise unique IDs and one is repeated. It also fails the test if the rules do not
-// promise that, or the store is broken, and no ID is repeated for ten minutes.
+// promise that and no ID is repeated for ten minutes.
 func (c Leases) Run(t *testing.T, rules Rules) Result {
 	t.Helper()
 	if rules.forgets() && c.Forget == nil && c.During == nil {
@@ -108,8 +101,8 @@ func (c Leases) Run(t *testing.T, rules Rules) Result {
 	}
 	ids, duplicates := f.duplicates()
 	switch {
-	case !c.unique(rules) && (len(duplicates) > 0 || c.Brief):
-	case !c.unique(rules):
+	case !rules.unique() && (len(duplicates) > 0 || c.Brief):
+	case !rules.unique():
 		r.errorf("none of %d IDs was repeated; want some, or the chaos proves nothing", ids)
 	default:
 		if len(duplicates) > 0 {
@@ -244,7 +237,7 @@ func (r *leaseRun) enough() bool {
 	if r.chaos.Brief {
 		return true
 	}
-	if !r.chaos.unique(r.rules) {
+	if !r.rules.unique() {
 		_, duplicates := r.numbers().duplicates()
 		return len(duplicates) > 0
 	}

@@ -29,9 +29,6 @@ func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) er
 		return err
 	}
 	var c clock
-	if machine, ok := beneath.(Clocked); ok {
-		c.truth = machine.Now
-	}
 	if !w.Calm {
 		go c.jump(o.random(0), w.Rules.jump())
 	}

@@ -40,7 +40,6 @@ func TestNoIDIsRepeated(t *testing.T) {
 		{"by Redis that is cut off", false, on(newRedis, severed, follower, minority), chaos.Fence, []Mutant{{Rules: chaos.TTL}}},
 		{"by Galera that is partitioned", true, on(newGaleraLeases, detached, deafened, minority, stopped), chaos.Fence, []Mutant{{Rules: chaos.TTL}}},
 		{"by Galera whose nodes are killed", true, on(newGaleraLeases, killed, allKilled), chaos.Fence, []Mutant{{Rules: chaos.TTL}}},
-		{"by Redis Cluster whose slot moves", true, slotThatMoves, chaos.Fence, []Mutant{{Rules: chaos.TTL}}},
 
 		// The server's default would not wait for the standby, and the store does.
 		{"by PostgreSQL with a synchronous standby", false, synchronousStandby("local", synchronous, 0, 4*time.Second, false), chaos.Fence,
@@ -54,8 +53,6 @@ func TestNoIDIsRepeated(t *testing.T) {
 			[]Mutant{{Rules: chaos.NoGuard, Light: within(time.Minute, on(newZooKeeper, allWiped))}}},
 		{"by PostgreSQL whose standby lags, under the guard", false, laggingStandby(0, lagging), chaos.Guard,
 			[]Mutant{{Rules: chaos.NoGuard, Light: laggingStandby(lagging, lagging+time.Second)}}},
-		{"by Redis Cluster that fails over, under the guard", true, clusterFailover(false, alone...), chaos.Guard,
-			[]Mutant{{Rules: chaos.NoGuard, Light: clusterFailover(true)}}},
 		{"by Sentinel that loses writes, under the guard", true, sentinelForgets, chaos.Guard, []Mutant{{Rules: chaos.NoGuard}}},
 		{"by Sentinel that forgets a namespace, under the guard", true, sentinelForgetsNamespaces, chaos.Guard,
 			[]Mutant{{Rules: chaos.GuardShort}, {Rules: chaos.NoGuard}}},

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	roles := chaos.Stores{Leases: stores}.Roles()
-	roles[writing], roles[relaying], roles[holding] = writeOrders, relayAll, serveDisk
+	roles[writing], roles[relaying] = writeOrders, relayAll
 	role.Play(roles)
 	code := m.Run()
 	if table := Table(); strings.Count(table, "\n") > 1 {

@@ -22,7 +22,6 @@ import (
 // The names are those of the table.
 const (
 	redisAlone    = "Redis"
-	redisCluster  = "Redis Cluster"
 	redisSentinel = "Redis, Sentinel"
 )
 
@@ -31,9 +30,6 @@ var quiet = slog.New(slog.DiscardHandler)
 func init() {
 	for name, open := range map[string]func(addresses []string) redis.UniversalClient{
 		redisAlone: func(a []string) redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: a[0]}) },
-		redisCluster: func(a []string) redis.UniversalClient {
-			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: a, DialTimeout: time.Second, ReadTimeout: 2 * time.Second})
-		},
 		redisSentinel: func(a []string) redis.UniversalClient {
 			return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: master, SentinelAddrs: a, DialTimeout: time.Second, ReadTimeout: 2 * time.Second})
 		},
@@ -57,15 +53,15 @@ type redisSet struct {
 	args    []string
 
 	// What has come of the strikes.
-	moves, failovers int
-	lost             int64 // acknowledged writes that were not there after a failover
-	refused          int   // writes, by a primary without replicas
+	failovers int
+	lost      int64 // acknowledged writes that were not there after a failover
+	refused   int   // writes, by a primary without replicas
 }
 
 // newRedisSet makes a cluster of nodes that were not started.
 func newRedisSet(t *testing.T, store, name string, count int, args ...string) *redisSet {
 	t.Helper()
-	Need(t, "redis-server", "redis-cli")
+	Need(t, "redis-server")
 	s := &redisSet{cluster: newCluster(t, store, name, count, "redis"), args: args}
 	for _, n := range s.nodes {
 		s.servers = append(s.servers, newRedisNode(t, n, ":6379"))
@@ -206,7 +202,7 @@ func (s *redisSet) fire(strike func(ctx context.Context, strike int) error, show
 		return ctx.Err()
 	}
 	f.Check = func(t *testing.T, _ chaos.Result) {
-		text := fmt.Sprintf("%d moves, %d failovers, %d acknowledged writes lost, %d refused", s.moves, s.failovers, s.lost, s.refused)
+		text := fmt.Sprintf("%d failovers, %d acknowledged writes lost, %d refused", s.failovers, s.lost, s.refused)
 		if t.Log(text); !shown() {
 			t.Errorf("the strikes have done too little: %s", text)
 		}
