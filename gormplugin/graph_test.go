@@ -68,6 +68,91 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
+// assigned fails the test unless a graph reads as want after [assign]: its rows in the order in which
+// they are found, level by level, each with the columns that are not zero, if there are any. A column with & shares its
+// place with another one.
+func assigned(t *testing.T, value any, want string) {
+	t.Helper()
+	assign(t, value)
+	r := reading{places: map[any]bool{}}
+	r.find(reflect.ValueOf(value))
+	for i := 0; i < len(r.rows); i++ {
+		r.columns(r.rows[i], func(_ string, v reflect.Value) { r.places[v.Addr().Interface()] = true }, r.find)
+	}
+	var rows []string
+	for _, row := range r.rows {
+		text := row.Type().Name()
+		r.columns(row, func(name string, v reflect.Value) {
+			if v.IsZero() {
+				return
+			}
+			mark := ""
+			for ; v.Kind() == reflect.Pointer; v = v.Elem() {
+				if r.places[v.Interface()] {
+					mark = "&"
+				}
+				r.places[v.Interface()] = true
+			}
+			read := v.Interface()
+			if valuer, ok := read.(driver.Valuer); ok {
+				read, _ = valuer.Value()
+			}
+			text += fmt.Sprintf(" %s=%s%v", name, mark, read)
+		}, func(reflect.Value) {})
+		if text != row.Type().Name() {
+			rows = append(rows, text)
+		}
+	}
+	if got := strings.Join(rows, ", "); got != want {
+		t.Errorf("after Assign the graph is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A reading has the rows of a graph, and the places of their columns.
+type reading struct {
+	rows   []reflect.Value
+	places map[any]bool
+}
+
+// find adds the rows of a value of any shape.
+func (r *reading) find(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		r.find(v.Elem())
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			r.find(v.Index(i))
+		}
+	case reflect.Struct:
+		if place := v.Addr().Interface(); !r.places[place] {
+			r.places[place] = true
+			r.rows = append(r.rows, v)
+		}
+	}
+}
+
+// columns calls column with each column of a struct, and other with each other field, those of embedded structs
+// among them.
+func (r *reading) columns(row reflect.Value, column func(name string, v reflect.Value), other func(reflect.Value)) {
+	for i := range row.NumField() {
+		field, v := row.Type().Field(i), row.Field(i)
+		of := field.Type
+		for of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		switch {
+		case field.Anonymous || strings.HasPrefix(field.Tag.Get("gorm"), "embedded"):
+			if v = reflect.Indirect(v); v.IsValid() {
+				r.columns(v, column, other)
+			}
+		case of.Kind() == reflect.Slice || of.Kind() == reflect.Struct && !of.Implements(reflect.TypeFor[driver.Valuer]()):
+			other(v)
+		default:
+			column(field.Name, v)
+		}
+	}
+}
+
 type gUser struct {
 	ID        types.Snowflake
 	CompanyID *types.Snowflake
@@ -113,7 +198,7 @@ type gNote struct {
 }
 
 func TestAssignFollowsEveryKindOfAssociation(t *testing.T) {
-	u := &gUser{
+	assigned(t, &gUser{
 		Company: &gCompany{Notes: []gNote{{}}},
 		Account: gAccount{Number: "n"},
 		Phones:  []*gPhone{{Number: "1"}, {Number: "2"}},
@@ -122,30 +207,7 @@ func TestAssignFollowsEveryKindOfAssociation(t *testing.T) {
 		Notes:   []gNote{{}, {}},
 		Boss:    &gUser{},
 		Team:    &[]gUser{{Account: gAccount{Number: "m"}}},
-	}
-	assign(t, u)
-	ids := map[types.Snowflake]bool{}
-	for what, id := range map[string]types.Snowflake{
-		"user": u.ID, "company": u.Company.ID, "company note": u.Company.Notes[0].ID, "account": u.Account.ID,
-		"phone 0": u.Phones[0].ID, "phone 1": u.Phones[1].ID, "group 0": u.Groups[0].ID, "group 1": u.Groups[1].ID,
-		"group user": u.Groups[1].Users[0].ID, "friend": u.Friends[0].ID, "note 0": u.Notes[0].ID, "note 1": u.Notes[1].ID,
-		"boss": u.Boss.ID, "team": (*u.Team)[0].ID, "team account": (*u.Team)[0].Account.ID,
-	} {
-		if id < 1 || id > 15 || ids[id] {
-			t.Errorf("key of %s = %d; want one of 1 … 15, each once", what, id)
-		}
-		ids[id] = true
-	}
-	equal(t, "CompanyID", *u.CompanyID, u.Company.ID)
-	equal(t, "Account.UserID", u.Account.UserID, types.NullSnowflake{Snowflake: u.ID, Valid: true})
-	for i, p := range u.Phones {
-		equal(t, fmt.Sprintf("Phones[%d].UserID", i), p.UserID, sql.Null[types.Snowflake]{V: u.ID, Valid: true})
-	}
-	equal(t, "Notes[1]", u.Notes[1], gNote{u.Notes[1].ID, u.ID, "g_users"})
-	equal(t, "Company.Notes[0]", u.Company.Notes[0], gNote{u.Company.Notes[0].ID, u.Company.ID, "firm"})
-	equal(t, "BossID", *u.BossID, u.Boss.ID)
-	equal(t, "Team[0].BossID", *(*u.Team)[0].BossID, u.ID)
-	equal(t, "account of the user without one", u.Friends[0].Account, gAccount{})
+	}, "gUser ID=3 CompanyID=1 BossID=2, gCompany ID=1, gAccount ID=4 UserID=3 Number=n, gPhone ID=5 UserID=3 Number=1, gPhone ID=6 UserID=3 Number=2, gGroup ID=10, gGroup ID=11, gUser ID=12, gNote ID=7 OwnerID=3 OwnerType=g_users, gNote ID=8 OwnerID=3 OwnerType=g_users, gUser ID=2, gUser ID=9 BossID=3, gNote ID=13 OwnerID=1 OwnerType=firm, gUser ID=15, gAccount ID=14 UserID=9 Number=m")
 }
 
 func TestAssignTakesEveryShapeOfValue(t *testing.T) {
@@ -347,90 +409,39 @@ func TestAssignReturnsTheErrorOfAForeignKeyThatRefusesAKey(t *testing.T) {
 
 func TestAssignKeepsKeysAndOverwritesForeignKeys(t *testing.T) {
 	wrong := types.Snowflake(99)
-	u := &gUser{
+	assigned(t, &gUser{
 		ID: 42, CompanyID: &wrong, Company: &gCompany{ID: 43},
 		Phones: []*gPhone{{ID: 44, UserID: sql.Null[types.Snowflake]{V: 99, Valid: true}}, {}},
 		Notes:  []gNote{{OwnerID: 99, OwnerType: "x"}},
 		BossID: &wrong, // of a boss that is not here
-	}
-	assign(t, u)
-	equal(t, "ID", u.ID, 42)
-	equal(t, "Company.ID", u.Company.ID, 43)
-	equal(t, "CompanyID", *u.CompanyID, 43)
-	equal(t, "Phones[0].ID", u.Phones[0].ID, 44)
-	equal(t, "Phones[0].UserID.V", u.Phones[0].UserID.V, 42)
-	equal(t, "Phones[1].UserID.V", u.Phones[1].UserID.V, 42)
-	equal(t, "Notes[0]", u.Notes[0], gNote{u.Notes[0].ID, 42, "g_users"})
-	equal(t, "BossID", u.BossID, &wrong)
-	equal(t, "what CompanyID and BossID pointed to", wrong, 99)
+	}, "gUser ID=42 CompanyID=43 BossID=99, gCompany ID=43, gPhone ID=44 UserID=42, gPhone ID=1 UserID=42, gNote ID=2 OwnerID=42 OwnerType=g_users")
 }
 
-// A foreign key may point to the key that it has to equal, or to that of another
-// row.
+// A foreign key may point to the key that it has to equal, or to that of another row.
 func TestAssignDoesNotWriteThroughForeignKeys(t *testing.T) {
 	boss, other := &gUser{}, &gUser{ID: 9}
 	right, misled := &gUser{BossID: &boss.ID, Boss: boss}, &gUser{BossID: &other.ID, Boss: boss}
-	assign(t, []*gUser{boss, right, misled, other})
-	equal(t, "right.BossID", right.BossID, &boss.ID)
-	equal(t, "*misled.BossID", *misled.BossID, boss.ID)
-	equal(t, "other.ID", other.ID, 9)
+	assigned(t, []*gUser{boss, right, misled, other}, "gUser ID=1, gUser ID=2 BossID=&1, gUser ID=3 BossID=1, gUser ID=9")
 }
 
 func TestAssignGivesOneRowOneKey(t *testing.T) {
 	shared := &gCompany{}
 	a, b := &gUser{Company: shared}, &gUser{Company: shared}
 	shared.Members = []*gUser{a, b, a}
-	assign(t, []*gUser{a, b, a})
-	equal(t, "company, a, b", fmt.Sprint(shared.ID, a.ID, b.ID), "1 2 3")
-	equal(t, "a.CompanyID", *a.CompanyID, 1)
-	equal(t, "b.CompanyID", *b.CompanyID, 1)
-	if a.CompanyID == b.CompanyID {
-		t.Error("the foreign keys of two rows share a pointer; want two")
-	}
-	// A pointer into a slice of structs.
+	assigned(t, []*gUser{a, b, a}, "gUser ID=2 CompanyID=1, gUser ID=3 CompanyID=1, gCompany ID=1")
 	list := []gUser{{}, {}}
 	list[0].Boss = &list[1]
-	assign(t, list)
-	equal(t, "keys, boss", fmt.Sprint(list[0].ID, list[1].ID, *list[0].BossID), "2 1 1")
+	assigned(t, list, "gUser ID=2 BossID=1, gUser ID=1")
 }
 
 func TestAssignEndsOnCycles(t *testing.T) {
-	self := &gUser{}
-	self.Boss = self
-	assign(t, self)
-	equal(t, "ID, BossID", fmt.Sprint(self.ID, *self.BossID), "1 1")
-	a, b := &gUser{}, &gUser{}
-	a.Boss, b.Boss = b, a
+	self, a, b, phone := &gUser{}, &gUser{}, &gUser{}, &gPhone{User: &gUser{}}
+	self.Boss, a.Boss, b.Boss = self, b, a
 	a.Friends, b.Friends = []*gUser{b}, []*gUser{a, b}
-	assign(t, a)
-	equal(t, "a and b", fmt.Sprint(a.ID, *a.BossID, b.ID, *b.BossID), "2 1 1 2")
-	phone := &gPhone{User: &gUser{}}
 	phone.User.Phones = []*gPhone{phone}
-	assign(t, phone)
-	equal(t, "user, phone, foreign key", fmt.Sprint(phone.User.ID, phone.ID, phone.UserID.V), "1 2 1")
-}
-
-func TestAssignFollowsAListOf100000Links(t *testing.T) {
-	const n = 100_000
-	type Link struct {
-		ID     types.Snowflake
-		NextID *types.Snowflake
-		Next   *Link
-	}
-	root := &Link{}
-	for l, i := root, 1; i < n; i++ {
-		l.Next = &Link{}
-		l = l.Next
-	}
-	assign(t, root)
-	i := types.Snowflake(n)
-	for l := root; l != nil; l = l.Next { // each belongs to the next, which is older
-		if l.ID != i || l.Next != nil && *l.NextID != i-1 {
-			t.Fatalf("link %d has key %d; want %d, and the one below as foreign key", n-i, l.ID, i)
-		}
-		i--
-	}
-	equal(t, "links that were left", i, 0)
+	assigned(t, self, "gUser ID=1 BossID=1")
+	assigned(t, a, "gUser ID=2 BossID=1, gUser ID=1 BossID=2")
+	assigned(t, phone, "gPhone ID=2 UserID=1, gUser ID=1")
 }
 
 // Every two neighbours are a circle. To look for each from the beginning of the list
@@ -456,47 +467,25 @@ func TestAssignFollowsAListOf100000LinksBothWays(t *testing.T) {
 }
 
 func TestAssignedKeysIncreaseAlongRelationsAndSlices(t *testing.T) {
-	// a belongs to a company that was not found before; b, behind it, to none.
-	a, b := &gUser{Company: &gCompany{}}, &gUser{}
-	assign(t, []*gUser{a, b})
-	equal(t, "company, a, b", fmt.Sprint(a.Company.ID, a.ID, b.ID), "1 2 3")
+	// The first belongs to a company that was not found before; the other, behind it, to none.
+	assigned(t, []*gUser{{Company: &gCompany{}}, {}}, "gUser ID=2 CompanyID=1, gUser ID=3, gCompany ID=1")
 	// The others of the company are found after a.
-	first := &gUser{}
-	a = &gUser{}
-	a.Company = &gCompany{Members: []*gUser{first, a}}
-	assign(t, a)
-	equal(t, "company, a, first", fmt.Sprint(a.Company.ID, a.ID, first.ID), "1 2 3")
-	// Where a slice is against a relation, the relation wins. What stands before
-	// and behind keeps its place.
+	a := &gUser{}
+	a.Company = &gCompany{Members: []*gUser{{}, a}}
+	assigned(t, a, "gUser ID=2 CompanyID=1, gCompany ID=1, gUser ID=3 CompanyID=1")
+	// Where a slice is against a relation, the relation wins. What stands before and behind keeps its place.
 	boss := &gUser{}
-	list := []*gUser{{}, {Boss: boss}, boss, {}}
-	assign(t, list)
-	if list[0].ID > boss.ID || boss.ID > list[1].ID || boss.ID > list[3].ID {
-		t.Errorf("keys = %d, %d, %d, %d; want the third below the second, and the others in order", list[0].ID, list[1].ID, list[2].ID, list[3].ID)
-	}
-	u := &gUser{Account: gAccount{Number: "1"}, Phones: []*gPhone{{}, {}, {}}, Notes: []gNote{{}, {}}, Groups: []gGroup{{}, {}}}
-	assign(t, u)
-	for what, id := range map[string]types.Snowflake{"account": u.Account.ID, "phone": u.Phones[0].ID, "note": u.Notes[0].ID} {
-		if id <= u.ID {
-			t.Errorf("key of %s = %d; want more than the user's, %d", what, id, u.ID)
-		}
-	}
-	if u.Phones[0].ID > u.Phones[1].ID || u.Phones[1].ID > u.Phones[2].ID || u.Notes[0].ID > u.Notes[1].ID || u.Groups[0].ID > u.Groups[1].ID {
-		t.Errorf("keys along the slices of %+v do not increase", u)
-	}
+	assigned(t, []*gUser{{}, {Boss: boss}, boss, {}}, "gUser ID=1, gUser ID=3 BossID=2, gUser ID=2, gUser ID=4")
+	assigned(t, []gUser{{Notes: []gNote{{}, {}}}, {Notes: []gNote{{}}, Company: &gCompany{}}}, "gUser ID=1, gUser ID=3 CompanyID=2, gNote ID=4 OwnerID=1 OwnerType=g_users, gNote ID=5 OwnerID=1 OwnerType=g_users, gCompany ID=2, gNote ID=6 OwnerID=3 OwnerType=g_users")
+	phone := &gPhone{} // one row, twice
+	assigned(t, []gUser{{Phones: []*gPhone{phone, phone}}, {Phones: []*gPhone{{}}}}, "gUser ID=1, gUser ID=2, gPhone ID=3 UserID=1, gPhone ID=4 UserID=2")
 }
 
 func TestAssignLetsABelongsToHaveTheLastWord(t *testing.T) {
-	own, other := &gCompany{}, &gCompany{}
-	u := &gUser{Company: own}
-	other.Members = []*gUser{u}
-	assign(t, []*gCompany{other, own})
-	equal(t, "CompanyID", *u.CompanyID, own.ID)
-	// Of two that have it, the last.
-	u = &gUser{}
-	list := []*gCompany{{Members: []*gUser{u}}, {Members: []*gUser{u}}}
-	assign(t, list)
-	equal(t, "CompanyID", *u.CompanyID, list[1].ID)
+	own := &gCompany{}
+	assigned(t, []*gCompany{{Members: []*gUser{{Company: own}}}, own}, "gCompany ID=1, gCompany ID=2, gUser ID=3 CompanyID=2")
+	u := &gUser{} // of two that have it, the last
+	assigned(t, []*gCompany{{Members: []*gUser{u}}, {Members: []*gUser{u}}}, "gCompany ID=1, gCompany ID=2, gUser ID=3 CompanyID=2")
 }
 
 type GPart struct {
@@ -524,22 +513,11 @@ type gToy struct {
 }
 
 func TestAssignFollowsEmbeddedAssociations(t *testing.T) {
-	h := &gHolder{
+	assigned(t, &gHolder{
 		GPart: GPart{Boss: &gUser{}, Toys: []gToy{{}, {}}},
 		Named: gRest{Friend: &gUser{}},
 		There: &gRest{Friend: &gUser{}},
-	}
-	assign(t, h)
-	equal(t, "BossID", *h.BossID, h.Boss.ID)
-	equal(t, "Toys[1].HolderID", h.Toys[1].HolderID, h.ID)
-	equal(t, "Named.FriendID", h.Named.FriendID, h.Named.Friend.ID)
-	equal(t, "There.FriendID", h.There.FriendID, h.There.Friend.ID)
-	equal(t, "Absent", h.Absent, nil)
-	for _, id := range []types.Snowflake{h.ID, h.Boss.ID, h.Toys[0].ID, h.Toys[1].ID, h.Named.Friend.ID, h.There.Friend.ID} {
-		if id < 1 || id > 6 {
-			t.Errorf("key = %d; want one of 1 … 6", id)
-		}
-	}
+	}, "gHolder ID=4 BossID=1 FriendID=2 FriendID=3, gUser ID=1, gToy ID=5 HolderID=4, gToy ID=6 HolderID=4, gUser ID=2, gUser ID=3")
 }
 
 type gTenant struct {
@@ -568,24 +546,15 @@ type gBadge struct {
 }
 
 func TestAssignCopiesKeysThatAreForeignKeysThemselves(t *testing.T) {
-	tenant := &gTenant{Users: []gTenantUser{{Code: "c", Posts: []gPost{{}}, Badges: []gBadge{{}}}}}
-	assign(t, tenant)
-	u := tenant.Users[0]
-	equal(t, "TenantID", u.TenantID, tenant.ID)
-	equal(t, "Posts[0].TenantID", *u.Posts[0].TenantID, tenant.ID)
-	equal(t, "Posts[0].UserID", u.Posts[0].UserID, u.ID)
-	equal(t, "Badges[0].Code", *u.Badges[0].Code, "c")
-	equal(t, "keys", fmt.Sprint(tenant.ID != 0, u.ID != 0, u.ID != tenant.ID), "true true true")
-	// No tenant is a tenant.
-	user := &gTenantUser{Posts: []gPost{{TenantID: &u.ID}}}
-	assign(t, user)
-	equal(t, "Posts[0].TenantID", *user.Posts[0].TenantID, 0)
-	equal(t, "what it pointed to", u.ID != 0, true)
+	assigned(t, &gTenant{Users: []gTenantUser{{Code: "c", Posts: []gPost{{}}, Badges: []gBadge{{}}}}}, "gTenant ID=1, gTenantUser TenantID=1 ID=2 Code=c, gPost ID=3 TenantID=1 UserID=2, gBadge ID=4 Code=c")
+	other := types.Snowflake(9)
+	assigned(t, &gTenantUser{Posts: []gPost{{TenantID: &other}}}, "gTenantUser ID=1, gPost ID=2 TenantID=0 UserID=1") // no tenant is a tenant
+	equal(t, "what TenantID pointed to", other, 9)
 }
 
-func TestAssignKnowsEveryTypeOfForeignKey(t *testing.T) {
+// Package keytype has the types of foreign keys to a Snowflake.
+func TestAssignKnowsForeignKeysToKeysOfOtherTypes(t *testing.T) {
 	type Word string
-	type Hub struct{ ID types.Snowflake }
 	type Coded struct {
 		ID string `gorm:"primaryKey;snowflake"`
 	}
@@ -597,18 +566,6 @@ func TestAssignKnowsEveryTypeOfForeignKey(t *testing.T) {
 	}
 	type Spoke struct {
 		ID  types.Snowflake
-		AID types.Snowflake
-		A   *Hub
-		BID *types.Snowflake
-		B   *Hub
-		CID types.NullSnowflake
-		C   *Hub
-		DID sql.Null[types.Snowflake]
-		D   *Hub
-		EID int64
-		E   *Hub
-		FID *uint64
-		F   *Hub
 		GID string
 		G   *Coded
 		HID *Word
@@ -617,32 +574,10 @@ func TestAssignKnowsEveryTypeOfForeignKey(t *testing.T) {
 		I   *Counted
 		JID **int64
 		J   *Nullable
-		KID sql.NullInt64
-		K   *Hub
 		LID int64
 		L   *Coded
 	}
-	hub := func() *Hub { return &Hub{} }
-	s := &Spoke{A: hub(), B: hub(), C: hub(), D: hub(), E: hub(), F: hub(), G: &Coded{}, H: &Coded{}, I: &Counted{}, J: &Nullable{}, K: hub(), L: &Coded{}}
-	assign(t, s)
-	for what, pair := range map[string][2]any{
-		"A": {s.AID, s.A.ID},
-		"B": {*s.BID, s.B.ID},
-		"C": {s.CID, types.NullSnowflake{Snowflake: s.C.ID, Valid: true}},
-		"D": {s.DID, sql.Null[types.Snowflake]{V: s.D.ID, Valid: true}},
-		"E": {s.EID, s.E.ID.Int64()},
-		"F": {*s.FID, uint64(s.F.ID)},
-		"G": {s.GID, s.G.ID},
-		"H": {string(*s.HID), s.H.ID},
-		"I": {s.IID.Int64(), int64(s.I.ID)},
-		"L": {fmt.Sprint(s.LID), s.L.ID},
-		"J": {**s.JID, s.J.ID.Snowflake.Int64()},
-		"K": {s.KID, sql.NullInt64{Int64: s.K.ID.Int64(), Valid: true}},
-	} {
-		if pair[0] != pair[1] || reflect.ValueOf(pair[1]).IsZero() {
-			t.Errorf("foreign key %s = %v; want %v, and not zero", what, pair[0], pair[1])
-		}
-	}
+	assigned(t, &Spoke{G: &Coded{}, H: &Coded{}, I: &Counted{}, J: &Nullable{}, L: &Coded{}}, "Spoke ID=6 GID=1 HID=2 IID=3 JID=4 LID=5, Coded ID=1, Coded ID=2, Counted ID=3, Nullable ID=4, Coded ID=5")
 }
 
 func TestAssignLeavesForeignKeysToKeysThatAreNotKnownYet(t *testing.T) {
@@ -657,30 +592,18 @@ func TestAssignLeavesForeignKeysToKeysThatAreNotKnownYet(t *testing.T) {
 		RefusedID *types.Snowflake
 		Refused   *Refused
 	}
-	c, old := &Child{CounterID: 5, Counter: &Counter{}, Refused: &Refused{}}, types.Snowflake(6)
-	c.RefusedID = &old
-	assign(t, c)
-	equal(t, "ID", c.ID, 1)
-	equal(t, "Counter.ID", c.Counter.ID, 0)
-	equal(t, "CounterID", c.CounterID, 5)
-	equal(t, "RefusedID", c.RefusedID, &old)
-	c.Counter.ID, c.Refused.ID = 7, 8
-	assign(t, c)
-	equal(t, "CounterID", c.CounterID, 7)
-	equal(t, "*RefusedID", *c.RefusedID, 8)
 	type Crate struct {
 		ID    uint
 		Notes []gNote `gorm:"polymorphic:Owner"`
 		Note  *gNote  `gorm:"polymorphic:Owner"`
 	}
-	crate := &Crate{Notes: []gNote{{}}, Note: &gNote{OwnerID: 5, OwnerType: "old"}}
-	assign(t, crate)
-	equal(t, "Notes[0] of a crate without a key", crate.Notes[0], gNote{ID: 2})
-	equal(t, "Note of a crate without a key", *crate.Note, gNote{ID: 1, OwnerID: 5, OwnerType: "old"})
-	crate.ID = 7
-	assign(t, crate)
-	equal(t, "Notes[0] of a crate with one", crate.Notes[0], gNote{ID: 2, OwnerID: 7, OwnerType: "crates"})
-	equal(t, "Note of a crate with one", *crate.Note, gNote{ID: 1, OwnerID: 7, OwnerType: "crates"})
+	old := types.Snowflake(6)
+	c, crate := &Child{CounterID: 5, Counter: &Counter{}, RefusedID: &old, Refused: &Refused{}}, &Crate{Notes: []gNote{{}}, Note: &gNote{OwnerID: 5, OwnerType: "old"}}
+	assigned(t, c, "Child ID=1 CounterID=5 RefusedID=6")
+	assigned(t, crate, "gNote ID=2, gNote ID=1 OwnerID=5 OwnerType=old")
+	c.Counter.ID, c.Refused.ID, crate.ID = 7, 8, 7
+	assigned(t, c, "Child ID=1 CounterID=7 RefusedID=8, Counter ID=7, Refused ID=8")
+	assigned(t, crate, "Crate ID=7, gNote ID=2 OwnerID=7 OwnerType=crates, gNote ID=1 OwnerID=7 OwnerType=crates")
 }
 
 type GCode struct{ Inner string }
@@ -712,15 +635,7 @@ func TestAssignCopiesEmptyReferences(t *testing.T) {
 	}
 	word, old := "old", types.Snowflake(5)
 	children := func() []Child { return []Child{{Empty: word, Pointer: &word, Null: &old, Inner: word, Default: word}} }
-	p := &Parent{Empties: children(), Pointers: children(), Nulls: children(), Inners: children(), Defaults: children(), Notes: []gNote{{OwnerID: 5}}}
-	assign(t, p)
-	equal(t, "Empty", p.Empties[0].Empty, "")
-	equal(t, "Pointer", p.Pointers[0].Pointer, nil)
-	equal(t, "Null", p.Nulls[0].Null, nil)
-	equal(t, "Inner", p.Inners[0].Inner, "")
-	equal(t, "GCode", p.GCode, nil)
-	equal(t, "Default", p.Defaults[0].Default, "old")
-	equal(t, "Notes[0]", p.Notes[0], gNote{p.Notes[0].ID, 0, "parents"})
+	assigned(t, &Parent{Empties: children(), Pointers: children(), Nulls: children(), Inners: children(), Defaults: children(), Notes: []gNote{{OwnerID: 5}}}, "Parent ID=1, Child ID=2 Pointer=old Null=5 Inner=old Default=old, Child ID=3 Empty=old Null=&5 Inner=old Default=old, Child ID=4 Empty=old Pointer=&old Inner=old Default=old, Child ID=5 Empty=old Pointer=&old Null=&5 Default=old, Child ID=6 Empty=old Pointer=&old Null=&5 Inner=old Default=old, gNote ID=7 OwnerType=parents")
 }
 
 // As in a Create.
@@ -729,9 +644,7 @@ func TestAssignTakesAnEmptyPolymorphicTypeForNone(t *testing.T) {
 		ID    types.Snowflake
 		Notes []gNote `gorm:"polymorphic:Owner;polymorphicValue:"`
 	}
-	n := &Nameless{Notes: []gNote{{OwnerType: "old"}}}
-	assign(t, n)
-	equal(t, "Notes[0]", n.Notes[0], gNote{ID: 2, OwnerID: 1, OwnerType: "old"})
+	assigned(t, &Nameless{Notes: []gNote{{OwnerType: "old"}}}, "Nameless ID=1, gNote ID=2 OwnerID=1 OwnerType=old")
 }
 
 func TestAssignFillsFurtherColumnsThatAreTagged(t *testing.T) {
@@ -740,9 +653,7 @@ func TestAssignFillsFurtherColumnsThatAreTagged(t *testing.T) {
 		Public types.Snowflake `gorm:"snowflake;uniqueIndex"`
 		Text   string          `gorm:"snowflake"`
 	}
-	list := []Invoice{{}, {Public: 42}}
-	assign(t, list)
-	equal(t, "list", fmt.Sprint(list), "[{0 1 2} {0 42 3}]")
+	assigned(t, []Invoice{{}, {Public: 42}}, "Invoice Public=1 Text=2, Invoice Public=42 Text=3")
 }
 
 // The database is new, so that the models are parsed here too.
@@ -780,27 +691,6 @@ func TestAssignIsSafeForConcurrentUse(t *testing.T) {
 	equal(t, "keys taken", src.last, 8*20*5)
 }
 
-func TestAssignedKeysGoByOwner(t *testing.T) {
-	list := []gUser{{Notes: []gNote{{}, {}}}, {Notes: []gNote{{}}, Company: &gCompany{}}}
-	assign(t, list)
-	got := fmt.Sprint(list[0].ID, list[1].Company.ID, list[1].ID, list[0].Notes[0].ID, list[0].Notes[1].ID, list[1].Notes[0].ID)
-	equal(t, "user, company, user, notes of the first, note of the second", got, "1 2 3 4 5 6")
-	phone := &gPhone{}
-	list = []gUser{{Phones: []*gPhone{phone, phone}}, {Phones: []*gPhone{{}}}} // one row, twice
-	assign(t, list)
-	equal(t, "users, phones", fmt.Sprint(list[0].ID, list[1].ID, phone.ID, list[1].Phones[0].ID), "1 2 3 4")
-	list = make([]gUser, 20)
-	for i := range list {
-		list[i].Phones = []*gPhone{{}}
-	}
-	assign(t, list)
-	for i, u := range list {
-		if u.Phones[0].ID != types.Snowflake(20+i+1) {
-			t.Errorf("key of the phone of user %d = %d; want %d", i, u.Phones[0].ID, 20+i+1)
-		}
-	}
-}
-
 // The post is found before the user, and the user before the tenant whose key it
 // hands on.
 func TestAssignCopiesKeysInTheOrderOfReferences(t *testing.T) {
@@ -816,10 +706,7 @@ func TestAssignCopiesKeysInTheOrderOfReferences(t *testing.T) {
 		UserID   types.Snowflake
 		User     *User `gorm:"foreignKey:TenantID,UserID;references:TenantID,ID"`
 	}
-	p := &Post{User: &User{Tenant: &Tenant{}}}
-	assign(t, p)
-	equal(t, "tenant, user, post", fmt.Sprint(p.User.Tenant.ID, p.User.ID, p.ID), "1 2 3")
-	equal(t, "foreign keys", fmt.Sprint(p.User.TenantID, p.TenantID, p.UserID), "1 1 2")
+	assigned(t, &Post{User: &User{Tenant: &Tenant{}}}, "Post ID=3 TenantID=1 UserID=2, User TenantID=1 ID=2, Tenant ID=1")
 }
 
 func TestAssignTellsAStructFromItsFirstField(t *testing.T) {
@@ -832,9 +719,7 @@ func TestAssignTellsAStructFromItsFirstField(t *testing.T) {
 		Lid Lid // at the address of the jar
 		ID  types.Snowflake
 	}
-	j := &Jar{Lid: Lid{Text: "x"}}
-	assign(t, j)
-	equal(t, "jar", *j, Jar{Lid{2, 1, "x"}, 1})
+	assigned(t, &Jar{Lid: Lid{Text: "x"}}, "Jar ID=1, Lid ID=2 JarID=1 Text=x")
 }
 
 type cTenant struct {
@@ -854,23 +739,7 @@ type cUser struct {
 func TestAssignInACircleKeepsWhatComesFromOutside(t *testing.T) {
 	a, b := &cUser{}, &cUser{}
 	a.Partner, b.Partner = b, a
-	x := &cTenant{Users: []*cUser{a, b}}
-	assign(t, x)
-	if a.TenantID != x.ID || b.TenantID != x.ID || *a.PartnerID != b.ID || *b.PartnerID != a.ID {
-		t.Errorf("Assign(tenant %d) = %+v, %+v; want the tenant and the partner in both", x.ID, *a, *b)
-	}
-}
-
-// A row that refers to one of a circle is in no circle itself. It gets the larger
-// key.
-func TestAssignOrdersRowsThatReferToACircle(t *testing.T) {
-	a, b := &gUser{}, &gUser{}
-	a.Boss, b.Boss = b, a
-	x := &gUser{Boss: a}
-	assign(t, x)
-	if x.ID <= a.ID || *x.BossID != a.ID {
-		t.Errorf("Assign: %d refers to %d, of a circle with %d; want the largest key", x.ID, a.ID, b.ID)
-	}
+	assigned(t, &cTenant{Users: []*cUser{a, b}}, "cTenant ID=1, cUser TenantID=1 ID=3 PartnerID=2, cUser TenantID=1 ID=2 PartnerID=3")
 }
 
 type cLink struct {
@@ -881,29 +750,22 @@ type cLink struct {
 	Prev   *cLink
 }
 
-// Rows of a circle have the larger keys than those that they refer to outside of it.
+// Rows of a circle have the larger keys than those that they refer to outside of it, and smaller ones
+// than those that refer to the circle from outside.
 func TestOnlyInACircleIsAnAssignedKeySmallerThanThatOfAParent(t *testing.T) {
-	self := &cLink{}
-	self.Next = self
-	list := []*cLink{self, {}}
-	assign(t, list)
-	equal(t, "keys of one that refers to itself and the next", fmt.Sprint(self.ID, list[1].ID, *self.NextID), "1 2 1")
-	a, b := &cLink{}, &cLink{}
-	a.Next, b.Next = b, a
-	x := &cLink{Prev: a}
-	x.Next = x
-	assign(t, x)
-	if x.ID < a.ID {
-		t.Errorf("key of a row that refers to itself and to a circle = %d; want more than %d, to which it refers", x.ID, a.ID)
+	circle := func() (a *cLink) {
+		a = &cLink{Next: &cLink{}}
+		a.Next.Next = a
+		return a
 	}
-	a, b = &cLink{}, &cLink{}
-	a.Next, b.Next = b, a
-	list = []*cLink{{Next: a}, {}}
-	a.Prev = list[1]
-	assign(t, list)
-	if list[1].ID > a.ID {
-		t.Errorf("key of a row of a circle = %d; want more than %d, which it refers to", a.ID, list[1].ID)
-	}
+	self, both := &cLink{}, &cLink{Prev: circle()}
+	self.Next, both.Next = self, both
+	assigned(t, []*cLink{self, {}}, "cLink ID=1 NextID=1, cLink ID=2")
+	assigned(t, both, "cLink ID=3 NextID=3 PrevID=2, cLink ID=2 NextID=1, cLink ID=1 NextID=2")
+	assigned(t, &cLink{Next: circle()}, "cLink ID=3 NextID=2, cLink ID=2 NextID=1, cLink ID=1 NextID=2")
+	a, last := circle(), &cLink{}
+	a.Prev = last
+	assigned(t, []*cLink{{Next: a}, last}, "cLink ID=4 NextID=3, cLink ID=2, cLink ID=3 NextID=1 PrevID=2, cLink ID=1 NextID=3")
 }
 
 // The first of the circle has its tenant from the second, which comes later.
@@ -918,10 +780,7 @@ func TestAssignInACircleHandsOnWhatComesFromOutside(t *testing.T) {
 	}
 	a, b := &User{}, &User{Tenant: &Tenant{}}
 	a.Partner, b.Partner = b, a
-	assign(t, a)
-	if x := b.Tenant.ID; a.TenantID != x || b.TenantID != x || *a.PartnerID != b.ID || *b.PartnerID != a.ID {
-		t.Errorf("Assign = %+v, %+v; want the tenant %d and the partner in both", *a, *b, x)
-	}
+	assigned(t, a, "User TenantID=1 ID=3 PartnerID=2, User TenantID=1 ID=2 PartnerID=3, Tenant ID=1")
 }
 
 // What GORM only reads is not part of the graph. A row that was loaded with its
@@ -933,11 +792,7 @@ func TestAssignLeavesReadOnlyAssociationsAlone(t *testing.T) {
 		CustomerID types.Snowflake
 		Customer   *rCustomer `gorm:"<-:false"`
 	}
-	x := &rOrder{CustomerID: 7, Customer: &rCustomer{ID: 5}}
-	assign(t, x)
-	if x.CustomerID != 7 {
-		t.Errorf("CustomerID = %d after Assign; want 7, as a Create keeps it", x.CustomerID)
-	}
+	assigned(t, &rOrder{CustomerID: 7, Customer: &rCustomer{ID: 5}}, "rOrder ID=1 CustomerID=7, rCustomer ID=5")
 }
 
 // A foreign key that is a pointer is replaced. It may point to another row's key.
@@ -948,52 +803,31 @@ func TestAssignDoesNotWriteThroughPointers(t *testing.T) {
 		OwnerID *uint
 		Owner   *pOwner
 	}
-	other := &pOwner{ID: 3}
-	x := &pChild{OwnerID: &other.ID, Owner: &pOwner{ID: 7}}
-	assign(t, x)
-	if other.ID != 3 || *x.OwnerID != 7 || x.OwnerID == &x.Owner.ID {
-		t.Errorf("Assign: the other row's key = %d, OwnerID = %d; want 3 and 7, in a place of its own", other.ID, *x.OwnerID)
-	}
 	type qOwner struct{ ID *uint }
 	type qChild struct {
 		ID      types.Snowflake
 		OwnerID *uint
 		Owner   *qOwner
 	}
-	key := uint(7)
-	y := &qChild{Owner: &qOwner{ID: &key}}
-	assign(t, y)
-	if *y.OwnerID != 7 || y.OwnerID == y.Owner.ID {
-		t.Errorf("Assign: OwnerID = %d at %p; want 7, and not at %p, where the owner has it", *y.OwnerID, y.OwnerID, y.Owner.ID)
-	}
-	type qToy struct {
+	type pToy[T any] struct {
 		ID        types.Snowflake
 		OwnerID   types.Snowflake
-		OwnerType *string
+		OwnerType *T
 	}
+	other, key, kind, own := uint(3), uint(7), "dogs", word{"dogs"}
+	assigned(t, &pChild{OwnerID: &other, Owner: &pOwner{ID: 7}}, "pChild ID=1 OwnerID=7, pOwner ID=7")
+	assigned(t, &qChild{Owner: &qOwner{ID: &key}}, "qChild ID=1 OwnerID=7, qOwner ID=7")
+	type qToy pToy[string]
 	type qCat struct {
 		ID   types.Snowflake
 		Toys []qToy `gorm:"polymorphic:Owner"`
 	}
-	kind := "dogs"
-	cat := &qCat{Toys: []qToy{{OwnerType: &kind}}}
-	assign(t, cat)
-	if kind != "dogs" || *cat.Toys[0].OwnerType != "q_cats" {
-		t.Errorf("Assign: OwnerType = %q, and %q where it was; want q_cats and dogs", *cat.Toys[0].OwnerType, kind)
-	}
-	type rToy struct {
-		ID        types.Snowflake
-		OwnerID   types.Snowflake
-		OwnerType *word
-	}
+	assigned(t, &qCat{Toys: []qToy{{OwnerType: &kind}}}, "qCat ID=1, qToy ID=2 OwnerID=1 OwnerType=q_cats")
+	type rToy pToy[word]
 	type rCat struct {
 		ID   types.Snowflake
 		Toys []rToy `gorm:"polymorphic:Owner"`
 	}
-	own := word{"dogs"}
-	stray := &rCat{Toys: []rToy{{OwnerType: &own}}}
-	assign(t, stray)
-	if own.text != "dogs" || stray.Toys[0].OwnerType.text != "r_cats" {
-		t.Errorf("Assign: OwnerType = %v, and %v where it was; want r_cats and dogs", *stray.Toys[0].OwnerType, own)
-	}
+	assigned(t, &rCat{Toys: []rToy{{OwnerType: &own}}}, "rCat ID=1, rToy ID=2 OwnerID=1 OwnerType=r_cats")
+	equal(t, "what the pointers led to", fmt.Sprint(other, " ", kind, " ", own.text), "3 dogs dogs")
 }

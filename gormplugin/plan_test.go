@@ -101,30 +101,6 @@ func TestCreateWaitsForModelsThatAnotherGoroutineParses(t *testing.T) {
 	})
 }
 
-func TestFirstUseByTwoGoroutinesInventsNoForeignKey(t *testing.T) {
-	open := parsedDB(t)
-	for range 500 {
-		db := open()
-		var doc parsedDoc
-		var detail parsedDetail
-		begin := make(chan struct{})
-		var group sync.WaitGroup
-		for value, want := range map[any]error{&doc: nil, &detail: ErrNoKey} {
-			group.Go(func() {
-				<-begin
-				if err := db.Session(&gorm.Session{}).Create(value).Error; !errors.Is(err, want) {
-					t.Errorf("Create(%T) = %v; want %v", value, err, want)
-				}
-			})
-		}
-		close(begin)
-		group.Wait()
-		if detail.ParsedDocID != 0 || doc.ID == 0 {
-			t.Fatalf("keys of detail and doc = %d and %d; want 0, which is a foreign key, and one of the source", detail.ParsedDocID, doc.ID)
-		}
-	}
-}
-
 func TestFilledReturnsTheFieldsThatGetKeysTheKeyFirst(t *testing.T) {
 	type Wrong struct {
 		ID types.Snowflake `gorm:"snowflake:sometimes"`

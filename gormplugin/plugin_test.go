@@ -114,32 +114,6 @@ func TestInstalledTellsWhetherUseWasCalled(t *testing.T) {
 	}
 }
 
-func TestInstalledTellsWhetherACallbackWasTakenAway(t *testing.T) {
-	for _, name := range []string{"snowflake:assign", "snowflake:ensure", "snowflake:reconcile"} {
-		for what, change := range map[string]func(*gorm.DB) error{
-			"Remove": func(db *gorm.DB) error { return db.Callback().Create().Remove(name) },
-			"Replace": func(db *gorm.DB) error {
-				create := db.Callback().Create()
-				if name == "snowflake:assign" { // else GORM goes on to call the first one
-					return create.Before("*").Replace(name, func(*gorm.DB) {})
-				}
-				return create.Replace(name, func(*gorm.DB) {})
-			},
-		} {
-			db := open(t)
-			if err := db.Use(gormplugin.New(one)); err != nil {
-				t.Fatalf("Use = %v; want no error", err)
-			}
-			if err := change(db); err != nil {
-				t.Fatalf("%s(%s) = %v; want no error", what, name, err)
-			}
-			if gormplugin.Installed(db) {
-				t.Errorf("Installed after %s(%s) = true; want false", what, name)
-			}
-		}
-	}
-}
-
 // What is not installed cannot help: this is what Installed is for.
 func TestWithoutThePluginTheKeyIsZero(t *testing.T) {
 	db := open(t)

@@ -210,6 +210,12 @@ func TestVerifyFindsCallbacksThatAreNotInPlace(t *testing.T) {
 		}, nil},
 		{"another insert", func(_ *gorm.DB, c callbacks) error { return c.Replace("gorm:create", nothing) }, nil},
 		{"assign removed", func(_ *gorm.DB, c callbacks) error { return c.Remove("snowflake:assign") }, gormplugin.ErrNotInstalled},
+		{"assign replaced", func(db *gorm.DB, _ callbacks) error { // else GORM goes on to call the first one
+			return db.Callback().Create().Before("*").Replace("snowflake:assign", nothing)
+		}, gormplugin.ErrNotInstalled},
+		{"ensure removed", func(_ *gorm.DB, c callbacks) error { return c.Remove("snowflake:ensure") }, gormplugin.ErrNotInstalled},
+		{"reconcile removed", func(_ *gorm.DB, c callbacks) error { return c.Remove("snowflake:reconcile") }, gormplugin.ErrNotInstalled},
+		{"reconcile replaced", func(_ *gorm.DB, c callbacks) error { return c.Replace("snowflake:reconcile", nothing) }, gormplugin.ErrNotInstalled},
 		{"ensure replaced", func(_ *gorm.DB, c callbacks) error { return c.Replace("snowflake:ensure", nothing) }, gormplugin.ErrNotInstalled},
 		{"insert removed", func(_ *gorm.DB, c callbacks) error { return c.Remove("gorm:create") }, gormplugin.ErrNoAnchor},
 		{"hooks moved to the front", func(db *gorm.DB, c callbacks) error {

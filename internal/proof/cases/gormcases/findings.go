@@ -20,6 +20,7 @@ type checkRow struct {
 	integers bool   // the plugin has WithIntegerKeys
 	tables   string // as [env.make] takes them
 	models   []any
+	anyOrder bool // Check finds the same with the models in the reverse order
 	finds    []expected
 	mends    bool   // statements mend what is found, whatever that is
 	obstacle string // statements that remove what only words can
@@ -80,6 +81,12 @@ func (r checkRow) run(e *env) {
 	} else {
 		for i, f := range e.finds(r.models, all...) {
 			e.has(f, list[i])
+		}
+		if r.anyOrder {
+			models := slices.Clone(r.models)
+			slices.Reverse(models)
+			e.db = e.with(e.src) // which has learnt nothing of the models
+			e.finds(models, all...)
 		}
 	}
 	e.make(r.obstacle)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
@@ -358,11 +359,22 @@ var graphCases = []testCase{
 				return e.db.Model(&stored).Association("Labels").Replace(&[]Label{{Text: "z1"}, {Text: "z2"}})
 			}, 1},
 			{"generic Create", func() error { return gorm.G[Order](e.db).Create(e.Context(), &Order{Number: "f"}) }, 1},
+			{"generic Create of selected columns", func() error { return gorm.G[Label](e.db).Select("Text").Create(e.Context(), &Label{Text: "g"}) }, 1},
+			{"generic Set", func() error {
+				return gorm.G[Label](e.db).Set(clause.Assignment{Column: clause.Column{Name: "text"}, Value: "s"}).Create(e.Context())
+			}, 1},
+			{"Append of maps", func() error {
+				return e.db.Model(&stored).Association("Items").Append(map[string]any{"sku": "10"}, map[string]any{"sku": "11"})
+			}, 2},
 			{"Create of rows with keys", func() error { return e.db.Create(&[]Label{{ID: 1, Text: "k1"}, {ID: 2, Text: "k2"}}).Error }, 0},
 		} {
 			before := e.src.fills
 			e.ok(test.statement, test.run())
 			equal(e, "calls of Fill by "+test.statement, e.src.fills-before, test.fills)
+		}
+		equal(e, "items of the stored order", len(e.keys("items", "id", "order_id", stored.ID)), 8)
+		for _, id := range append(e.keys("labels", "id", "1", 1)[2:], e.keys("items", "id", "1", 1)...) {
+			e.fresh("stored key", types.Snowflake(id))
 		}
 	}},
 }

@@ -74,112 +74,69 @@ func secondSpace(t *testing.T, db *gorm.DB) (name string) {
 	return name
 }
 
-// elsewhere is a model of a table in another schema, under a name that has to be
-// quoted.
-type elsewhere struct {
-	ID     types.Snowflake `gorm:"column:Id"`
-	Parent *types.Snowflake
-}
-
-func TestGormCheckFindsTablesOfOtherSchemas(t *testing.T) {
-	for _, target := range checkTargets {
-		t.Run(target.name, func(t *testing.T) {
-			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
-			space, quote := secondSpace(t, db), func(text string) string { return strings.ReplaceAll(text, `"`, "`") }
-			if db.Name() == "postgres" {
-				quote = func(text string) string { return text }
-			}
-			name := space + ".Odd Table"
-			must(t, db.Exec(quote(`CREATE TABLE `+space+`."Odd Table" ("Id" varchar(40) NOT NULL PRIMARY KEY, "parent" bigint)`)).Error)
-			oddTable = name
-			findings, err := schemacheck.Check(t.Context(), db, &elsewhere{})
-			if err != nil || len(findings) != 1 || findings[0].Problem != schemacheck.WrongType || findings[0].Table != name {
-				t.Fatalf("Check = %v, %v; want WrongType of %s alone", findings, err, name)
-			}
-			if db.Name() == "sqlite" { // words
-				return
-			}
-			mendedBy(t, db, findings[0], &elsewhere{})
-		})
-	}
-}
-
-// shopOrder is a model of a table in the schema or database shopSpace. There is
-// one of the same name in the default one.
-type shopOrder struct{ ID types.Snowflake }
-
+// shopSpace is the schema or database of [shopOrder].
 var shopSpace string
 
-func (shopOrder) TableName() string { return shopSpace + ".orders" }
+// A shopOrder is of a table in another schema, whose names have to be quoted. A plainOrder is of the
+// table of one name in the default schema. A shopLine refers to an order of the other schema.
+type (
+	shopOrder struct {
+		ID types.Snowflake `gorm:"column:Id"`
+	}
+	plainOrder struct {
+		ID types.Snowflake `gorm:"column:Id"`
+	}
+	shopLine struct {
+		ID          types.Snowflake
+		ShopOrderID types.NullSnowflake
+		ShopOrder   *shopOrder
+	}
+)
 
-// plainOrder is a model of that.
-type plainOrder struct{ ID types.Snowflake }
+func (shopOrder) TableName() string { return shopSpace + ".Odd Orders" }
 
-func (plainOrder) TableName() string { return "orders" }
+func (plainOrder) TableName() string { return "Odd Orders" }
 
-func TestGormCheckKeepsTablesOfOneNameApart(t *testing.T) {
+func (shopLine) TableName() string { return "lines" }
+
+func TestGormCheckFindsAndMendsTablesOfOtherSchemas(t *testing.T) {
 	for _, target := range checkTargets {
 		t.Run(target.name, func(t *testing.T) {
 			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
 			shopSpace = secondSpace(t, db)
-			key := "bigint PRIMARY KEY"
-			if db.Name() == "sqlite" {
-				key = "integer PRIMARY KEY"
+			models, tables := []any{&plainOrder{}, &shopOrder{}, &shopLine{}}, []string{
+				`CREATE TABLE "Odd Orders" ("Id" bigint PRIMARY KEY, number varchar(40))`,
+				`CREATE TABLE ` + shopSpace + `."Odd Orders" ("Id" varchar(40) NOT NULL PRIMARY KEY, number varchar(40))`,
+				`CREATE TABLE "lines" (id bigint NOT NULL PRIMARY KEY, shop_order_id varchar(40), CONSTRAINT fk_shop FOREIGN KEY (shop_order_id) REFERENCES ` + shopSpace + `."Odd Orders" ("Id") ON DELETE SET NULL)`,
+				`INSERT INTO ` + shopSpace + `."Odd Orders" VALUES ('7', 'A')`, `INSERT INTO "lines" VALUES (1, '7')`,
 			}
-			must(t, db.Exec("CREATE TABLE orders (id "+key+", number varchar(40))").Error)
-			must(t, db.Exec("CREATE TABLE "+shopSpace+".orders (id varchar(20) PRIMARY KEY, number varchar(40))").Error)
-			if db.Name() == "sqlite" {
-				must(t, db.Exec("CREATE UNIQUE INDEX "+shopSpace+".shop_numbers ON orders (number)").Error)
-				must(t, db.Exec("CREATE TRIGGER "+shopSpace+".shop_trigger AFTER INSERT ON orders BEGIN SELECT 1; END").Error)
+			if db.Name() == "sqlite" { // which has no such foreign keys
+				models, tables = models[:2], []string{
+					strings.Replace(tables[0], "bigint", "integer", 1), tables[1],
+					"CREATE UNIQUE INDEX " + shopSpace + `.shop_numbers ON "Odd Orders" (number)`,
+					"CREATE TRIGGER " + shopSpace + `.shop_trigger AFTER INSERT ON "Odd Orders" BEGIN SELECT 1; END`,
+				}
 			}
-			findings, err := schemacheck.Check(t.Context(), db, &plainOrder{}, &shopOrder{})
-			if err != nil || len(findings) != 1 || findings[0].Problem != schemacheck.WrongType || findings[0].Table != shopSpace+".orders" {
-				t.Fatalf("Check = %v, %v; want WrongType of %s.orders alone", findings, err, shopSpace)
+			for _, text := range tables {
+				if db.Name() == "mysql" {
+					text = strings.ReplaceAll(text, `"`, "`")
+				}
+				must(t, db.Exec(text).Error)
 			}
-			if db.Name() == "sqlite" {
-				for _, want := range []string{"`" + shopSpace + "`.`orders_new`", "RENAME TO `orders`", "index `shop_numbers`, trigger `shop_trigger`"} {
+			t.Cleanup(func() { must(t, db.Migrator().DropTable("lines")) })
+			findings, err := schemacheck.Check(t.Context(), db, models...)
+			if err != nil || len(findings) != len(models)-1 || findings[0].Problem != schemacheck.WrongType || findings[0].Table != shopSpace+".Odd Orders" {
+				t.Fatalf("Check = %v, %v; want WrongType of %s.Odd Orders, and of the line that refers to it", findings, err, shopSpace)
+			}
+			if db.Name() == "sqlite" { // words
+				for _, want := range []string{"`" + shopSpace + "`.`Odd Orders_new`", "RENAME TO `Odd Orders`", "index `shop_numbers`, trigger `shop_trigger`"} {
 					if !strings.Contains(findings[0].Fix, want) {
 						t.Errorf("Fix = %q; want %q in it", findings[0].Fix, want)
 					}
 				}
 				return
 			}
-			mendedBy(t, db, findings[0], &plainOrder{}, &shopOrder{})
-		})
-	}
-}
-
-// shopLine refers to an order of the other schema.
-type shopLine struct {
-	ID          types.Snowflake
-	ShopOrderID types.NullSnowflake
-	ShopOrder   *shopOrder
-}
-
-func (shopLine) TableName() string { return "lines" }
-
-func TestGormCheckMendsAForeignKeyBetweenSchemas(t *testing.T) {
-	for _, target := range checkTargets[1:] { // SQLite has no such keys
-		t.Run(target.name, func(t *testing.T) {
-			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
-			shopSpace = secondSpace(t, db)
-			key := map[string]string{"mysql": "int unsigned", "postgres": "varchar(40)"}[db.Name()]
-			for _, text := range []string{
-				"CREATE TABLE " + shopSpace + ".orders (id " + key + " NOT NULL PRIMARY KEY)",
-				"CREATE TABLE lines (id bigint NOT NULL PRIMARY KEY, shop_order_id " + key + ", CONSTRAINT fk_shop FOREIGN KEY (shop_order_id) REFERENCES " + shopSpace + ".orders (id) ON DELETE SET NULL)",
-				"INSERT INTO " + shopSpace + ".orders VALUES ('7')", "INSERT INTO lines VALUES (1, '7')",
-			} {
-				if db.Name() == "mysql" {
-					text = strings.ReplaceAll(text, " lines ", " `lines` ")
-				}
-				must(t, db.Exec(text).Error)
-			}
-			t.Cleanup(func() { must(t, db.Migrator().DropTable("lines")) })
-			findings, err := schemacheck.Check(t.Context(), db, &shopOrder{}, &shopLine{})
-			if err != nil || len(findings) != 2 || len(findings[0].SQL) == 0 || len(findings[1].SQL) != 0 {
-				t.Fatalf("Check = %v, %v; want two findings, and statements for both with the first", findings, err)
-			}
-			mendedBy(t, db, findings[0], &shopOrder{}, &shopLine{})
+			mendedBy(t, db, findings[0], models...) // the line as well
 			must(t, db.Delete(&shopOrder{ID: 7}).Error)
 			var line shopLine
 			if err := db.Take(&line).Error; err != nil || line.ShopOrderID.Valid {
@@ -196,7 +153,7 @@ func TestGormCheckGoesByTheSearchPath(t *testing.T) {
 		must(t, db.Exec(`CREATE SCHEMA "`+space+`"`).Error)
 		t.Cleanup(func() { must(t, db.Exec(`DROP SCHEMA "`+space+`" CASCADE`).Error) })
 	}
-	must(t, db.Exec("CREATE TABLE "+second+".orders (id serial PRIMARY KEY)").Error)
+	must(t, db.Exec(`CREATE TABLE `+second+`."Odd Orders" ("Id" serial PRIMARY KEY)`).Error)
 	must(t, db.Connection(func(tx *gorm.DB) error {
 		tx = tx.Session(&gorm.Session{})
 		must(t, tx.Exec(`SET search_path = "`+first+`", `+second).Error)
@@ -204,7 +161,7 @@ func TestGormCheckGoesByTheSearchPath(t *testing.T) {
 		if err != nil || len(findings) != 2 || findings[0].Problem != schemacheck.NarrowColumn || findings[1].Problem != schemacheck.Counted {
 			t.Errorf("Check = %v, %v; want what is wrong with the table of the second schema", findings, err)
 		}
-		must(t, tx.Exec(`CREATE TABLE "`+first+`".orders (id bigserial PRIMARY KEY)`).Error)
+		must(t, tx.Exec(`CREATE TABLE "`+first+`"."Odd Orders" ("Id" bigserial PRIMARY KEY)`).Error)
 		findings, err = schemacheck.Check(t.Context(), tx, &plainOrder{})
 		if err != nil || len(findings) != 1 || findings[0].Problem != schemacheck.Counted {
 			t.Fatalf("Check = %v, %v; want what is wrong with the table of the first schema", findings, err)
@@ -213,12 +170,6 @@ func TestGormCheckGoesByTheSearchPath(t *testing.T) {
 		return nil
 	}))
 }
-
-// oddTable is the table of elsewhere. Each target has a cache of schemas of its
-// own.
-var oddTable string
-
-func (elsewhere) TableName() string { return oddTable }
 
 // A replica without tables stands for one that lags.
 func TestGormCheckAsksTheSourceNotTheReplica(t *testing.T) {

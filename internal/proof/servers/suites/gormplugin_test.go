@@ -89,16 +89,6 @@ func TestGormPluginCases(t *testing.T) {
 	}
 }
 
-// onEveryTarget runs test on each database, with the plugin.
-func onEveryTarget(t *testing.T, test func(t *testing.T, db *gorm.DB)) {
-	t.Helper()
-	for _, target := range gormTargets {
-		t.Run(target.name, func(t *testing.T) {
-			test(t, withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard})))
-		})
-	}
-}
-
 // withPlugin installs the plugin on db and makes the tables of the tests here.
 func withPlugin(t *testing.T, db *gorm.DB) *gorm.DB {
 	t.Helper()
@@ -142,38 +132,6 @@ func wantBox(t *testing.T, db *gorm.DB, name string, id types.Snowflake) {
 	if err := db.Where("name = ?", name).Take(&stored).Error; err != nil || stored.ID != id || id == 0 {
 		t.Errorf("box %s is stored under %d (error %v); in memory it has %d, want the same and not 0", name, stored.ID, err, id)
 	}
-}
-
-func TestGormPluginFillsGenericSet(t *testing.T) {
-	onEveryTarget(t, func(t *testing.T, db *gorm.DB) {
-		must(t, gorm.G[box](db).Set(clause.Assignment{Column: clause.Column{Name: "name"}, Value: "A"}).Create(t.Context()))
-		var stored box
-		must(t, db.Take(&stored).Error)
-		if stored.ID <= 1<<60 {
-			t.Errorf("stored key = %d; want one of the source", stored.ID)
-		}
-		b := box{Name: "B"}
-		must(t, gorm.G[box](db).Select("name").Create(t.Context(), &b))
-		wantBox(t, db, "B", b.ID)
-	})
-}
-
-func TestGormPluginFillsMapsAppendedToAnAssociation(t *testing.T) {
-	onEveryTarget(t, func(t *testing.T, db *gorm.DB) {
-		b := box{Name: "A"}
-		must(t, db.Create(&b).Error)
-		must(t, db.Model(&b).Association("Things").Append(map[string]any{"name": "x"}, map[string]any{"name": "y"}))
-		var list []thing
-		must(t, db.Order("name").Find(&list).Error)
-		if len(list) != 2 {
-			t.Fatalf("stored things = %+v; want 2", list)
-		}
-		for _, stored := range list {
-			if stored.ID <= 1<<60 || stored.BoxID == nil || *stored.BoxID != b.ID {
-				t.Errorf("stored thing = %+v; want a key of the source and box %d", stored, b.ID)
-			}
-		}
-	})
 }
 
 // Under MySQL's default isolation, a transaction that has read sees the past. An upsert
