@@ -103,9 +103,12 @@ type (
 )
 
 // What the field holds so far is overwritten, and has no say.
-func TestTaggedFieldThatIsThatOfTheParentFollowsItUnlessABelongsToWinsIt(t *testing.T) {
+func TestTaggedFieldFollowsABelongsToAndElseTheParentThatSetsIt(t *testing.T) {
 	stored := &sCustomer{ID: keyOn(5, 1)}
-	customer := &sCustomer{ID: keyOn(2, 1), Orders: []*sOrder{{CustomerID: keyOn(9, 1)}, {CustomerID: keyOn(9, 1), Customer: stored}}}
+	order := &sOrder{CustomerID: keyOn(9, 1), Customer: stored}
+	assignSharded(t.Context(), t, order)
+	equal(t, "order of a stored customer", shardOf(order.ID), 5)
+	customer := &sCustomer{ID: keyOn(2, 1), Orders: []*sOrder{{CustomerID: keyOn(9, 1)}, {Customer: stored}}}
 	assignSharded(t.Context(), t, customer)
 	equal(t, "order of the parent", shardOf(customer.Orders[0].ID), 2)
 	equal(t, "order of another customer", shardOf(customer.Orders[1].ID), 5)
