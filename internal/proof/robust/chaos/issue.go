@@ -27,9 +27,6 @@ type issuer struct {
 	rest   time.Duration // after one at most
 	passes error         // the workers go on after this error
 
-	pause func(pause time.Duration)      // is told of times without numbers; nil: no
-	stall func() (stalled time.Duration) // for how long the process did not run so far
-
 	returned atomic.Int64 // the greatest number so far
 }
 
@@ -91,17 +88,9 @@ func (i *issuer) issue(path string, random *rand.Rand, from source) error {
 		return err
 	}
 	numbers := make([]types.Snowflake, i.burst)
-	var last time.Time // when the last number came
-	var stalled time.Duration
 	for {
 		before := i.returned.Load()
 		n, failed := from(numbers[:1+random.IntN(len(numbers))])
-		if n > 0 && i.pause != nil {
-			if !last.IsZero() {
-				i.pause(time.Since(last) - (i.stall() - stalled))
-			}
-			last, stalled = time.Now(), i.stall()
-		}
 		if err := w.write(numbers[:n]); err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ type Leases struct {
 	Brief bool
 
 	// Calm leaves the processes alone: they are neither stopped nor killed, and their
-	// clocks show the truth. Then the longest pause is due to the store alone.
+	// clocks show the truth. Then all that happens is the store's.
 	Calm bool
 }
 
@@ -73,10 +73,6 @@ type Result struct {
 	Restarts  int
 	Stops     int
 	Forgotten int // times that the store was made to forget
-
-	// Pause is the longest time without an ID of a process that had returned one
-	// before. Times in which the process did not run do not count.
-	Pause time.Duration
 
 	Operations []Operation // in no order
 }
@@ -120,7 +116,7 @@ func (c Leases) Run(t *testing.T, rules Rules) Result {
 		IDs: ids, Duplicates: len(duplicates),
 		Takeovers: e.takeovers(), Losses: e.losses,
 		Restarts: r.restarts, Stops: r.stops, Forgotten: r.forgotten,
-		Pause: e.pause, Operations: e.operations,
+		Operations: e.operations,
 	}
 }
 

@@ -90,9 +90,8 @@ type journal struct {
 
 // An entry is a line of a journal: an operation, twice, or something else of a lease.
 type entry struct {
-	Operation *Operation    `json:",omitempty"`
-	Paused    time.Duration `json:",omitempty"` // for how long no ID came
-	Lost      bool          `json:",omitempty"` // the lease has noticed it
+	Operation *Operation `json:",omitempty"`
+	Lost      bool       `json:",omitempty"` // the lease has noticed it
 }
 
 func openJournal(path string) (*journal, error) {
@@ -112,13 +111,6 @@ func (j *journal) write(e entry) {
 		panic(err) // it has no field for which that could be
 	}
 	_, _ = j.file.Write(append(text, '\n'))
-}
-
-// paused records how long no ID came, if it was long.
-func (j *journal) paused(d time.Duration) {
-	if d > noted {
-		j.write(entry{Paused: d})
-	}
 }
 
 func (j *journal) lost(*lease.LostError) { j.write(entry{Lost: true}) }
@@ -157,7 +149,6 @@ type events struct {
 	operations []Operation
 	holds      []*hold
 	losses     int
-	pause      time.Duration // the longest
 }
 
 // readJournals reads all journals in dir.
@@ -184,7 +175,6 @@ func (e *events) read(path string) error {
 		if json.Unmarshal(lines.Bytes(), &line) != nil {
 			break // half a line: it is being written, or the process was killed
 		}
-		e.pause = max(e.pause, line.Paused)
 		if line.Lost {
 			e.losses++
 		}

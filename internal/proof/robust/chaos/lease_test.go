@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
@@ -233,36 +231,6 @@ func TestTheJournalTellsWhatWasAskedAndWhatCameOfIt(t *testing.T) {
 	if o := e.operations[0]; o.Claim == nil || o.Claim.Owner != "me" || o.Reply.Row != reply.Row || o.From != c.From(reply) {
 		t.Errorf("the claim = %+v; want that of me, with the row %+v", o, reply.Row)
 	}
-}
-
-func TestPausesAreNotedWithoutTheTimesInWhichTheProcessWasStopped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		j, err := openJournal(filepath.Join(dir, "1"+journalEnd))
-		must(t, err)
-		s := new(stalls)
-		i := issuer{burst: 200, rest: 5 * time.Millisecond, pause: j.paused, stall: s.all}
-		calls := 0
-		from := func(ids []types.Snowflake) (int, error) {
-			calls++
-			ids[0] = types.Snowflake(calls)
-			switch calls {
-			case 2: // the store is away
-				time.Sleep(3 * time.Second)
-			case 3: // the process is stopped, and the store is away a little longer
-				time.Sleep(9 * time.Second)
-				s.sum.Add(int64(8 * time.Second))
-			case 4:
-				return 0, core.ErrClosed
-			}
-			return 1, nil
-		}
-		must(t, i.issue(filepath.Join(dir, "1-next"+numbersEnd), rand.New(rand.NewPCG(1, 1)), from))
-		e, err := readJournals(dir)
-		if err != nil || e.pause < 3*time.Second || e.pause > 3100*time.Millisecond {
-			t.Errorf("the longest pause = %v, %v; want 3 s and the rest between two bursts", e.pause, err)
-		}
-	})
 }
 
 func TestClocksDriftBetweenTheirJumps(t *testing.T) {

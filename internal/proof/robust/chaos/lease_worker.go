@@ -57,7 +57,7 @@ func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) er
 	if err != nil {
 		return err
 	}
-	i := &issuer{burst: 200, rest: 5 * time.Millisecond, passes: core.ErrReservationExhausted, pause: j.paused, stall: newStalls().all}
+	i := &issuer{burst: 200, rest: 5 * time.Millisecond, passes: core.ErrReservationExhausted}
 	if w.Real {
 		i.rest = 15 * time.Millisecond // a run takes minutes, and a third of the IDs is enough
 	}

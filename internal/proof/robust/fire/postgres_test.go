@@ -145,15 +145,6 @@ func synchronousStandby(setting, store string, least, most time.Duration, forget
 	}
 }
 
-// The holders are left alone, so that the longest pause is the failover's. It says
-// something on a machine that is idle otherwise.
-func TestLongestPauseOfAFailoverOfPostgreSQL(t *testing.T) {
-	Nightly(t)
-	f := synchronousStandby("on", synchronous, 0, 0, false)(t)
-	f.Weather, f.Calm = false, true
-	f.Run(t, chaos.Fence)
-}
-
 // A hasty connection is a mutant: transactions that do not see that their context has
 // ended, and do not know that there is a standby to ask for. The context ends earlier for
 // the driver, so that nothing is to be seen after COMMIT.
