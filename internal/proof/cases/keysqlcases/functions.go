@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
 )
 
@@ -77,68 +75,4 @@ func CallingFunctions(d keysql.Dialect) string {
 	return fmt.Sprintf(`SELECT id_time(id) AS made_at, id_worker(id) AS worker, number FROM orders
 WHERE id >= %s AND id < %s;
 `, monday, tuesday)
-}
-
-// RunPlans runs the cases that look at plans, on a table with the given number of rows, of
-// 100,000 or more, with a minute between two.
-func RunPlans(t *testing.T, db *sql.DB, d keysql.Dialect, rows int) {
-	x := newDatabase(db, d)
-	conn, err := db.Conn(t.Context())
-	must(t, err)
-	defer conn.Close()
-	c := &check{Database: x, conn: conn, layout: core.Default()}
-	c.exec(t, x.zone)
-	c.exec(t, "CREATE TABLE orders (id BIGINT PRIMARY KEY, number VARCHAR(20))")
-	defer c.exec(t, "DROP TABLE orders")
-	var version string
-	must(t, conn.QueryRowContext(t.Context(), "SELECT version()").Scan(&version))
-	maria := strings.Contains(version, "MariaDB")
-	numbers, analyze := fmt.Sprintf("generate_series(1, %d) AS n", rows), "ANALYZE orders"
-	if d == keysql.MySQL {
-		digits := "(SELECT 0 AS n UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)"
-		numbers, analyze = "(SELECT 1 + a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n + 100000 * f.n AS n FROM "+
-			digits+" a, "+digits+" b, "+digits+" c, "+digits+" d, "+digits+" e, "+digits+fmt.Sprintf(" f) AS numbers WHERE n <= %d", rows), "ANALYZE TABLE orders"
-	}
-	c.exec(t, "INSERT INTO orders (id) SELECT (n * CAST(60000 AS "+x.null+")) << 22 FROM "+numbers+" ORDER BY 1")
-	c.exec(t, analyze)
-	statements, err := keysql.Functions(d, c.layout, "")
-	must(t, err)
-	column, err := keysql.New(d, c.layout, "id")
-	must(t, err)
-	view, err := column.View("orders_read", "orders")
-	must(t, err)
-	for _, statement := range append(statements, view...) {
-		c.exec(t, statement)
-	}
-	defer c.exec(t, "DROP VIEW orders_read")
-	statement := CallingFunctions(d)
-	if n := len(c.values(t, strings.TrimSuffix(statement, ";\n"))); rows == 1_000_000 && n != 24*60 {
-		t.Errorf("%s = %d rows; want %d", statement, n, 24*60)
-	}
-	now, day, indexed := "now()", "now() + interval '1 day'", "Index Cond: ("
-	if d == keysql.MySQL {
-		indexed = x.span
-		now, day = "utc_timestamp(6)", "utc_timestamp(6) + INTERVAL 1 DAY"
-	}
-	// Of the last days, since a condition that most rows meet reads the table.
-	recent := c.layout.Epoch.Add(time.Duration(rows)*time.Minute).AddDate(0, 0, -5)
-	from, until := "'"+recent.Format(time.DateOnly)+"'", "'"+recent.AddDate(0, 0, 1).Format(time.DateOnly)+"'"
-	for condition, index := range map[string]bool{
-		"id >= id_min(" + from + ")":                                                         d == keysql.PostgreSQL || maria,
-		"id >= id_min(" + from + ") AND id <= id_max(" + until + ")":                         d == keysql.PostgreSQL || maria,
-		"id >= id_min(" + now + ") AND id < id_min(" + day + ")":                             d == keysql.PostgreSQL || maria,
-		"id >= id_min((SELECT max(" + now + ")))":                                            d == keysql.PostgreSQL || maria,
-		"id >= (SELECT max(id_min(" + from + ")))":                                           true,
-		"id >= (SELECT max(id_min(" + now + "))) AND id < (SELECT max(id_min(" + day + ")))": true,
-		"id_time(id) >= " + from:                                                             false,
-		"id_worker(id) = 3":                                                                  false,
-	} {
-		for _, table := range []string{"orders", "orders_read"} {
-			query := x.plan + "SELECT id FROM " + table + " WHERE " + condition
-			plan := c.planOf(t, query)
-			if got := strings.Contains(plan, indexed); got != index {
-				t.Errorf("%s uses the index: %v; want %v\n%s", query, got, index, plan)
-			}
-		}
-	}
 }

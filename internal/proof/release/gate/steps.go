@@ -60,7 +60,7 @@ var steps = []step{
 	{
 		name: "mysql", when: changed, heading: "the suites on MySQL",
 		inputs: statements,
-		tests:  []string{"./internal/proof/servers/suites", "./internal/proof/servers/suites/copies"},
+		tests:  []string{"./internal/proof/servers/suites"},
 	},
 	{
 		name: "fuzz", when: changed, heading: "fuzzing of the packages that changed, 20 s a target",
@@ -120,7 +120,7 @@ var steps = []step{
 	{name: "tidb", when: nightly, heading: "go test on TiDB"},
 	{name: "postgres", when: nightly, heading: "the oldest and the newest PostgreSQL"},
 	{
-		name: "copies", when: nightly, heading: "ClickHouse and a spreadsheet",
+		name: "copies", when: nightly, heading: "ClickHouse",
 		tests: []string{"./internal/proof/servers/suites/warehouses"},
 	},
 	{name: "search", when: nightly, heading: "long searches"},

@@ -1,19 +1,14 @@
 package servers
 
 import (
-	"slices"
-	"strconv"
 	"testing"
-	"time"
 
-	"github.com/redis/go-redis/v9"
 	"gorm.io/datatypes"
 	"gorm.io/driver/mysql"
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
-	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 	"github.com/snowkey/snowkey/types"
 )
@@ -47,52 +42,5 @@ func TestAKeyIsInAColumnOfJSONAsItsText(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Redis keeps a score as a double, so that neighbours have one, and a page by score misses rows. As
-// members of one score, the texts of Base32 are in the order of the keys, however long they are.
-func TestScoresOfRedisRoundKeys(t *testing.T) {
-	client, set := redisHash(t)
-	ctx := t.Context()
-	first := core.Default().Min(core.Default().Epoch.AddDate(2, 0, 0))
-	var members []redis.Z
-	for i := range types.Snowflake(200) {
-		members = append(members, redis.Z{Score: float64(first + i), Member: (first + i).String()})
-	}
-	must(t, client.ZAdd(ctx, set, members...).Err())
-	stored, err := client.ZRangeWithScores(ctx, set, 0, -1).Result()
-	must(t, err)
-	scores := map[float64]int{}
-	for _, z := range stored {
-		scores[z.Score]++
-	}
-	if len(stored) != 200 || len(scores) > 10 {
-		t.Errorf("%d keys have %d scores; want 200 keys, and at most 10", len(stored), len(scores))
-	}
-	after := strconv.FormatFloat(stored[99].Score, 'f', -1, 64)
-	page, err := client.ZRangeByScore(ctx, set, &redis.ZRangeBy{Min: "(" + after, Max: "+inf", Count: 100}).Result()
-	must(t, err)
-	if want := 88; len(page) != want {
-		t.Errorf("the page by score after the 100th of 200 has %d members; want %d of the other 100", len(page), want)
-	}
-
-	must(t, client.Del(ctx, set).Err())
-	keys := []types.Snowflake{9, 10} // counted before
-	for i := range types.Snowflake(200) {
-		keys = append(keys, first+i)
-	}
-	keys = append(keys, core.Default().Max(time.Date(2035, 1, 1, 0, 0, 0, 0, time.UTC))) // a digit longer
-	var texts []string
-	for _, key := range keys {
-		texts = append(texts, key.Base32())
-		must(t, client.ZAdd(ctx, set, redis.Z{Member: key.Base32()}).Err())
-	}
-	for i := range keys {
-		page, err := client.ZRangeByLex(ctx, set, &redis.ZRangeBy{Min: "(" + texts[i], Max: "+", Count: 100}).Result()
-		must(t, err)
-		if rest := texts[i+1:]; !slices.Equal(page, rest[:min(100, len(rest))]) {
-			t.Fatalf("the page by lex after %s has %d members that are not the next ones in order", keys[i], len(page))
-		}
 	}
 }
