@@ -218,24 +218,6 @@ func TestPgBouncerInStatementMode(t *testing.T) {
 	wantRefused(t, p, "pq binary", refused)
 }
 
-// Whatever the driver's mode is, GORM then prepares by name.
-func TestPgBouncerInTransactionModeRefusesPrepareStmt(t *testing.T) {
-	p := newPooler(t, "transaction")
-	p.prepare(t)
-	create := pooledCalls(t, p, "pgx exec")["GORM with PrepareStmt"]
-	other := p.in(t, "pgx simple protocol").open(t)
-	var err error
-	for i := 0; i < 100 && err == nil; i++ {
-		for range i % 8 { // moves the next one to another connection
-			execSqlx(t, other, "SELECT 1")
-		}
-		err = create(t.Context())
-	}
-	if err == nil || !strings.Contains(err.Error(), "prepared statement") {
-		t.Errorf("Create with PrepareStmt = %v; want that of a prepared statement", err)
-	}
-}
-
 // lib/pq sends a statement and its parameters apart, unless binary_parameters is on. A
 // pooler brings the parameters to a connection that may have the statement of another
 // client. That is the reason for what the pages say.
@@ -257,35 +239,6 @@ func TestPgBouncerLetsLibPQRunTheStatementOfAnother(t *testing.T) {
 	}
 	if strayed == 0 {
 		t.Error("no row has got into another table; want one, or the pages need not warn")
-	}
-	db = p.in(t, "pq binary").open(t)
-	for id := 1000; id < 1050; id++ {
-		for _, table := range []string{"a", "b"} {
-			if _, err := db.Exec("INSERT INTO "+table+" VALUES ($1, $2)", id, "binary "+table); err != nil {
-				t.Fatalf("Exec with binary_parameters = %v; want nil", err)
-			}
-		}
-		_, _ = db.Exec("SELECT 1")
-	}
-	for _, table := range []string{"a", "b"} {
-		var n int
-		if err := p.admin.Get(&n, "SELECT count(*) FROM "+table+" WHERE note = 'binary "+table+"'"); err != nil || n != 50 {
-			t.Errorf("rows of %s with binary_parameters = %d, %v; want 50", table, n, err)
-		}
-	}
-}
-
-func TestPgBouncerRefusesASearchPath(t *testing.T) {
-	p := newPooler(t, "transaction")
-	for _, driver := range []string{"pgx", "pq"} {
-		behind := p.in(t, driver).with(t, "search_path", "public")
-		db, err := sqlx.Open(behind.driver, behind.dsn)
-		must(t, err)
-		const want = "unsupported startup parameter: search_path"
-		if err := db.PingContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Ping by %s with a search_path = %v; want %q", driver, err, want)
-		}
-		must(t, db.Close())
 	}
 }
 
