@@ -287,64 +287,6 @@ func TestKeysByHandOnPostgreSQLRepeatNoNumberUnderFire(t *testing.T) {
 	h.await("no lock is held", func() bool { return len(h.locks()) == 0 })
 }
 
-// Each call is held while it has the lock, or waits for it, and is then interrupted.
-func TestAnInterruptedCallOnPostgreSQLLeavesNoLock(t *testing.T) {
-	for name, c := range map[string]struct {
-		held string // before which the call sleeps, or nothing
-		lock string // which it then has or wants
-	}{
-		"nextval": {"n := nextval", "ShareLock true"},
-		"setval":  {"SELECT setval", "ExclusiveLock true"},
-		"waiting": {"", "ShareLock false"},
-	} {
-		for _, interrupt := range []string{"pg_cancel_backend(%d), pg_cancel_backend(%[1]d)", "pg_terminate_backend(%d)", ""} {
-			t.Run(name+" "+interrupt, func(t *testing.T) {
-				h := openHand(t)
-				h.install(core.Default(), 0, 1, func(text string) string {
-					if c.held == "" {
-						return text
-					}
-					return strings.ReplaceAll(text, c.held, "PERFORM pg_sleep(600); "+c.held)
-				})
-				session, blocker := h.conn(), h.conn()
-				pid := pidOf(t, session)
-				if c.held == "" {
-					_, err := blocker.ExecContext(t.Context(), "SELECT pg_advisory_lock((1936617335::bigint << 32) | $1::regclass::oid::bigint)", h.schema+".snowkey_next")
-					must(t, err)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				ended := make(chan error)
-				go func() {
-					_, err := session.ExecContext(ctx, h.here("SELECT $.id_next()"))
-					ended <- err
-				}()
-				h.await("the call has got there", func() bool { return slices.Contains(h.locks(), fmt.Sprint(pid, " ", c.lock)) })
-				if interrupt == "" {
-					cancel()
-				} else {
-					h.exec("SELECT " + fmt.Sprintf(interrupt, pid))
-				}
-				if err := <-ended; err == nil {
-					t.Error("the call = nil; want that it was interrupted")
-				}
-				gone := func() bool {
-					return !slices.ContainsFunc(h.locks(), func(l string) bool { return strings.HasPrefix(l, fmt.Sprint(pid, " ")) })
-				}
-				// The session is there after a cancellation, and so would its lock be.
-				if strings.Contains(interrupt, "cancel") && (!gone() || pidOf(t, session) != pid) {
-					t.Errorf("locks after the cancellation: %q; want none of %d", h.locks(), pid)
-				}
-				h.await("its locks are released", gone)
-				_, err := blocker.ExecContext(t.Context(), "SELECT pg_advisory_unlock_all()")
-				must(t, err)
-				h.install(core.Default(), 0, 1, unchanged)
-				h.draw(h.db, 2)
-			})
-		}
-	}
-}
-
 func TestAnOpenTransactionOnPostgreSQLBlocksNoKey(t *testing.T) {
 	h := openHand(t)
 	h.install(core.Default(), 0, 1, unchanged)

@@ -2,15 +2,12 @@ package servers
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
@@ -21,8 +18,6 @@ import (
 type leaseTarget struct {
 	place
 	admin *sql.DB
-	// application is the name by which the server knows its connections, or empty.
-	application string
 	// wrap, unless it is nil, is put around the driver's connector.
 	wrap func(driver.Connector) driver.Connector
 }
@@ -138,17 +133,6 @@ func (g leaseTarget) through(t *testing.T) (leaseTarget, *faultproxy.Proxy) {
 	return g, proxy
 }
 
-// lockTargets are leaseTargets whose connections the server can tell apart.
-func lockTargets(t *testing.T, f func(t *testing.T, g leaseTarget)) {
-	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		if g.dialect() == sqlstore.PostgreSQL {
-			g.application = rand.Text()
-			g.place = g.with(t, "application_name", g.application)
-		}
-		f(t, g)
-	})
-}
-
 // lockTables locks tables for everybody else, until release is called.
 func (g leaseTarget) lockTables(t *testing.T, tables ...string) (release func()) {
 	t.Helper()
@@ -177,45 +161,6 @@ func (g leaseTarget) lockTables(t *testing.T, tables ...string) (release func())
 	return func() {
 		do(end)
 		must(t, conn.Close())
-	}
-}
-
-// lockRow holds the lock of a worker's row until release is called.
-func (g leaseTarget) lockRow(t *testing.T, worker int64) (release func()) {
-	t.Helper()
-	tx, err := g.admin.Begin()
-	must(t, err)
-	t.Cleanup(func() { _ = tx.Rollback() }) // or the table cannot be dropped
-	_, err = tx.Exec(fmt.Sprintf("UPDATE snowkey_leases SET renewals = renewals WHERE worker = %d", worker))
-	must(t, err)
-	return func() { must(t, tx.Rollback()) }
-}
-
-// kill ends a connection by the server's number of it.
-func (g leaseTarget) kill(t *testing.T, id int64) error {
-	text := "SELECT pg_terminate_backend(%d)"
-	if g.dialect() == sqlstore.MySQL {
-		text = "KILL %d" // which MySQL does not prepare
-	}
-	_, err := g.admin.ExecContext(t.Context(), fmt.Sprintf(text, id))
-	return err
-}
-
-// waiting returns the server's number of the connection that waits for a lock.
-func (g leaseTarget) waiting(t *testing.T) (id int64) {
-	t.Helper()
-	query := "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'SELECT%FOR UPDATE'"
-	if g.dialect() == sqlstore.PostgreSQL {
-		query = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '" + g.application + "'"
-	}
-	for giveUp := time.Now().Add(hangs); ; time.Sleep(5 * time.Millisecond) {
-		err := g.admin.QueryRow(query).Scan(&id)
-		if err == nil {
-			return id
-		}
-		if time.Now().After(giveUp) {
-			t.Fatalf("after %v, the server's answer to who waits for the lock = %v; want one", hangs, err)
-		}
 	}
 }
 

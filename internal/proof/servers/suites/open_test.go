@@ -68,25 +68,6 @@ func (w wrapped) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx,
 	return w.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 }
 
-func TestOpenRefusesAnotherLayoutUnlessItHasAnotherNamespace(t *testing.T) {
-	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		db := g.open(t)
-		opened := func(c snowkey.Config) error {
-			gen, err := snowkey.Open(t.Context(), db, g.opened(c))
-			if err == nil {
-				err = gen.Close(t.Context())
-			}
-			return err
-		}
-		must(t, opened(snowkey.Config{}))
-		err := opened(snowkey.Config{Layout: core.JavaScript()})
-		if !errors.Is(err, lease.ErrLayout) || !strings.Contains(err.Error(), "41/0/10/12") || !strings.Contains(err.Error(), "38/0/6/9") {
-			t.Errorf("Open with another layout = %v; want lease.ErrLayout, and both layouts", err)
-		}
-		must(t, opened(snowkey.Config{Layout: core.JavaScript(), Namespace: "numbers"}))
-	})
-}
-
 // Programs that are killed again and again use up 64 numbers in a minute.
 func TestTheFewNumbersOfJavaScriptAreFreeAfterTenSeconds(t *testing.T) {
 	few := func(t *testing.T, g leaseTarget) {
@@ -126,28 +107,6 @@ func TestCloseAfterTheDatabaseIsAnErrorAndLeavesTheNumberBusy(t *testing.T) {
 		must(t, g.admin.QueryRow("SELECT COUNT(*) FROM snowkey_leases WHERE owner <> ''").Scan(&busy))
 		if busy != 1 {
 			t.Errorf("%d rows are held; want 1", busy)
-		}
-	})
-}
-
-func TestOpenWithinATransactionOfTheOnlyConnectionSaysSo(t *testing.T) {
-	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		db := g.open(t)
-		db.SetMaxOpenConns(1)
-		tx, err := db.BeginTx(t.Context(), nil)
-		must(t, err)
-		defer func() { must(t, tx.Rollback()) }()
-		for _, dialect := range []sqlstore.Dialect{0, g.dialect()} {
-			over, waits := make(chan struct{}), db.Stats().WaitCount
-			go func() {
-				if poll(t.Context(), func() bool { return db.Stats().WaitCount > waits }) {
-					close(over)
-				}
-			}()
-			_, err := snowkey.Open(expiring{t.Context(), over}, db, g.opened(snowkey.Config{Dialect: dialect}))
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "in use") {
-				t.Errorf("Open with dialect %v = %v; want the end of the context, and that the pool is used up", dialect, err)
-			}
 		}
 	})
 }

@@ -1,13 +1,11 @@
 package servers
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -340,107 +338,6 @@ func TestMissingOrForeignTablesAreNamed(t *testing.T) {
 			t.Errorf("CreateTables() with a foreign table = %v; want ErrSchema", err)
 		}
 	})
-}
-
-// A transaction without a COMMIT is undone when its connection dies. The operation
-// begins again on another.
-func TestKilledConnectionIsReplaced(t *testing.T) {
-	lockTargets(t, func(t *testing.T, g leaseTarget) {
-		s := g.store(t, g.open(t))
-		c := newLease()
-		r := mustClaim(t, s, c)
-		release := g.lockRow(t, r.Row.Worker)
-		renewed := make(chan error, 1)
-		renewal := leaseRenewal(c, r)
-		go func() {
-			_, err := s.Renew(t.Context(), renewal)
-			renewed <- err
-		}()
-		must(t, g.kill(t, g.waiting(t)))
-		release()
-		if err := <-renewed; err != nil {
-			t.Errorf("Renew() whose connection was killed = %v; want it renewed", err)
-		}
-		if rows, _, err := s.Rows(t.Context(), c.Space); err != nil || rows[r.Row.Worker].Nonce != renewal.Nonce || rows[r.Row.Worker].Renewals != 2 {
-			t.Errorf("Rows()[%d] = %+v, %v; want it renewed once", r.Row.Worker, rows[r.Row.Worker], err)
-		}
-	})
-}
-
-// The server stops waiting when the client's time is over. The connection that the
-// client left is not used again.
-func TestLockedRowIsGivenUpWithTheContext(t *testing.T) {
-	lockTargets(t, func(t *testing.T, g leaseTarget) {
-		s := g.store(t, g.open(t))
-		c := newLease()
-		r := mustClaim(t, s, c)
-		release := g.lockRow(t, r.Row.Worker)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		first := leaseRenewal(c, r)
-		if _, err := s.Renew(ctx, first); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lease.ErrLost) {
-			t.Errorf("Renew() of a locked row = %v; want DeadlineExceeded", err)
-		}
-		release()
-		second := leaseRenewal(c, r)
-		second.Known = append(second.Known, first.Nonce) // which may yet be written
-		if _, err := s.Renew(t.Context(), second); err != nil {
-			t.Errorf("Renew() afterwards = %v; want it renewed", err)
-		}
-	})
-}
-
-// Each call gives up with its context. lib/pq waits for ever for a server that does not answer, with some
-// goroutines for each call. A lease asks several times in each window. What the other drivers leave ends in
-// time.
-func TestServerThatNeverAnswersLeavesFewGoroutines(t *testing.T) {
-	const calls, most = 60, 36
-	leaseTargets(t, func(t *testing.T, g leaseTarget) {
-		g, p := g.through(t)
-		db := g.open(t)
-		db.SetMaxOpenConns(0) // a limit of the pool would be one of this
-		s := g.store(t, db)
-		c := newLease()
-		r := mustClaim(t, s, c)
-		p.Silence()
-		label := rand.Text()
-		pprof.Do(t.Context(), pprof.Labels("calls", label), func(context.Context) {
-			for i := range calls {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-				_, err := s.Renew(ctx, leaseRenewal(c, r))
-				if err == nil || errors.Is(err, lease.ErrLost) || i == 0 && !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("Renew() = %v; want that ctx has ended, or that others still wait", err)
-				}
-				cancel()
-			}
-		})
-		got := goroutines(t, label)
-		for end := time.Now().Add(hangs); got > most && time.Now().Before(end); got = goroutines(t, label) {
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Logf("goroutines after %d calls: %d", calls, got)
-		if got > most {
-			t.Errorf("goroutines after %d calls = %d; want at most %d", calls, got, most)
-		}
-	})
-}
-
-// goroutines returns how many there are whose label calls has the value. They inherit it from the one that has
-// started them: other goroutines of the process come and go.
-func goroutines(t *testing.T, value string) (n int) {
-	t.Helper()
-	var profile bytes.Buffer
-	must(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
-	same := 0 // as many as have the stack of the last line
-	for line := range strings.Lines(profile.String()) {
-		if count, _, ok := strings.Cut(line, " @ "); ok {
-			same, _ = strconv.Atoi(count)
-		}
-		if strings.HasPrefix(line, "# labels: ") && strings.Contains(line, fmt.Sprintf("%q:%q", "calls", value)) {
-			n += same
-		}
-	}
-	return n
 }
 
 // The figures are in the log. They are bounds and no equations: a driver may learn to need
