@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"errors"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -79,39 +78,6 @@ func TestTextsOfBwmarrinAreReadAsTheKeysTheyWereMadeOf(t *testing.T) {
 		}
 		if got, err := types.Parse(string(old.Bytes())); got != id || err != nil {
 			t.Fatalf("Parse(%q) = %d, %v; want %d, nil", old.Bytes(), got, err, id)
-		}
-	}
-}
-
-// The library's parsers store what overflows, and read several texts as one key.
-func TestWhatBwmarrinReadsWronglyIsRefused(t *testing.T) {
-	for text, want := range map[string]error{
-		"":                     types.ErrSyntax,
-		"1Z":                   types.ErrSyntax,
-		"npL6MjP8Qfd":          types.ErrRange,
-		"ZZZZZZZZZZZ":          types.ErrRange,
-		"ZZZZZZZZZZZZZZZZZZZZ": types.ErrRange,
-	} {
-		if _, err := library.ParseBase58([]byte(text)); err != nil {
-			t.Errorf("the library's ParseBase58(%q) = %v; want it read, as its v0.3.0 does", text, err)
-		}
-		if got, err := bwmarrin.ParseBase58(text); got != 0 || !errors.Is(err, want) {
-			t.Errorf("ParseBase58(%q) = %d, %v; want 0, %v", text, got, err, want)
-		}
-	}
-	for text, want := range map[string]error{
-		"KzU=":     types.ErrSyntax, // +5
-		"MDA3":     types.ErrSyntax, // 007
-		"LTE=":     types.ErrRange,  // -1
-		"MT\nIz":   types.ErrSyntax,
-		"MR==":     types.ErrSyntax,
-		"MTIz\r\n": types.ErrSyntax,
-	} {
-		if _, err := library.ParseBase64(text); err != nil {
-			t.Errorf("the library's ParseBase64(%q) = %v; want it read, as its v0.3.0 does", text, err)
-		}
-		if got, err := bwmarrin.ParseBase64(text); got != 0 || !errors.Is(err, want) {
-			t.Errorf("ParseBase64(%q) = %d, %v; want 0, %v", text, got, err, want)
 		}
 	}
 }
