@@ -36,7 +36,7 @@ func TestGalera(t *testing.T) {
 			}
 		})
 	})
-	t.Run("takes children of one parent side by side", func(t *testing.T) { childrenOfOne(t, members, false) })
+	t.Run("takes children of one parent side by side", func(t *testing.T) { childrenOfOne(t, members) })
 	t.Run("has every order whole or not at all", func(t *testing.T) {
 		Orders{Shop: galera, On: c, Strike: c.strikes(minority, killed, deafened, allKilled)}.Run(t).Whole(t)
 	})
