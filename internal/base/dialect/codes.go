@@ -15,6 +15,7 @@ const (
 	duplicateEntryIn     = 1586 // names the index
 	tableExists          = 1050
 	noSuchTable          = 1146
+	noSuchDatabase       = 1049
 	noDatabaseRight      = 1044
 	noTableRight         = 1142
 	noColumnRight        = 1143

@@ -108,6 +108,7 @@ func TestErrorsOfDriversAreRecognised(t *testing.T) {
 		{mysql(1586), []string{"DuplicateKey", "RowFault", "Refused"}},
 		{mysql(1050), []string{"Exists", "Refused"}},
 		{mysql(1146), []string{"NoTable", "Refused"}},
+		{mysql(1049), []string{"NoTable", "Refused"}},
 		{mysql(1054), []string{"NoColumn", "Refused"}},
 		{mysql(1193), []string{"UnknownVariable", "Refused"}},
 		{mysql(1235), []string{"Unsupported", "Refused"}},

@@ -27,7 +27,7 @@ func Exists(err error) bool {
 // NoTable reports whether a statement names a table or schema that does not exist.
 func NoTable(err error) bool {
 	return saidIn(err, func(a Answer, e error) bool {
-		return a.State == "42P01" || a.State == "3F000" || a.Number == noSuchTable ||
+		return a.State == "42P01" || a.State == "3F000" || a.Number == noSuchTable || a.Number == noSuchDatabase ||
 			a.Code == sqliteError && containsAny(e, "no such table", "unknown database")
 	})
 }

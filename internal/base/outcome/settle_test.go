@@ -3,7 +3,9 @@ package outcome
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
@@ -124,5 +126,61 @@ func TestAbsenceProvesNothingWhereSeveralServersTakeWrites(t *testing.T) {
 				t.Errorf("aloneMySQL(%v) = %v; want %v", c.change, err, c.want)
 			}
 		})
+	}
+}
+
+// A connection may have chosen another database, which has a table of the same name.
+func TestARowMayBeInAnotherDatabaseOfMySQL(t *testing.T) {
+	const many = maxNames + 1
+	for name, c := range map[string]struct {
+		table, typ string
+		databases  int
+		here       bool
+		answer     error // of the look for the row; nil: it is there
+		others     bool
+		want       error
+	}{
+		"no other table":              {table: "orders", typ: "BASE TABLE", databases: 1, here: true},
+		"another, without the row":    {table: "orders", typ: "BASE TABLE", databases: 1, answer: sql.ErrNoRows, others: true},
+		"another, with the row":       {table: "orders", typ: "BASE TABLE", databases: 1, others: true, want: ErrNames},
+		"another that is hidden":      {table: "orders", typ: "BASE TABLE", databases: 1, answer: drivererrors.MySQL(1142), others: true, want: ErrNames},
+		"another without the column":  {table: "orders", typ: "BASE TABLE", databases: 1, answer: drivererrors.MySQL(1054)},
+		"another that is gone":        {table: "orders", typ: "BASE TABLE", databases: 1, answer: drivererrors.MySQL(1146)},
+		"another, database gone":      {table: "orders", typ: "BASE TABLE", databases: 1, answer: drivererrors.MySQL(1049)},
+		"another, and no answer":      {table: "orders", typ: "BASE TABLE", databases: 1, answer: driver.ErrBadConn, want: driver.ErrBadConn},
+		"too many":                    {table: "orders", typ: "BASE TABLE", databases: many, others: true, want: ErrNames},
+		"a view":                      {table: "orders", typ: "VIEW", databases: 1, here: true, want: ErrHidden},
+		"a name with its database":    {table: "shop0.orders", typ: "BASE TABLE", databases: 1},
+		"a view in another database":  {table: "shop1.orders", typ: "VIEW", databases: 1},
+		"a view in the same database": {table: "SHOP0.orders", typ: "VIEW", databases: 1, want: ErrHidden},
+	} {
+		db, mock, err := sqlmock.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables := sqlmock.NewRows([]string{"table_schema", "table_type", "here"})
+		for n := range c.databases {
+			tables.AddRow(fmt.Sprint("shop", n), c.typ, c.here)
+		}
+		mock.ExpectBegin()
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mock.ExpectQuery("information_schema.tables").WithArgs("orders").WillReturnRows(tables)
+		look := mock.ExpectQuery("SELECT 1 FROM `shop0`.`orders`").WithArgs(7)
+		switch rows := sqlmock.NewRows([]string{"1"}); c.answer {
+		case nil:
+			look.WillReturnRows(rows.AddRow(1))
+		case sql.ErrNoRows:
+			look.WillReturnRows(rows)
+		default:
+			look.WillReturnError(c.answer)
+		}
+		others, err := elsewhereMySQL(t.Context(), tx, []Proof{{KeyColumn{Dialect: dialect.MySQL, Table: c.table, Column: "id"}, 7}})
+		if others != c.others || !errors.Is(err, c.want) {
+			t.Errorf("%s: elsewhereMySQL() = %t, %v; want %t, %v", name, others, err, c.others, c.want)
+		}
+		_ = db.Close()
 	}
 }

@@ -364,14 +364,12 @@ func (c faultCell) wrong(r *faultRun, outcome error, several bool) error {
 	unknown, ended := errors.Is(outcome, sqlxhelper.ErrCommitUnknown), errors.Is(outcome, context.DeadlineExceeded)
 	cut := c.do == faultproxy.CutBefore || c.do == faultproxy.CutAfter || c.do == faultproxy.Late && c.sure && !c.ends()
 	answerLost := c.sure && c.from == faultproxy.Server
-	// On MySQL the row is looked for in all databases, and that of another group may end meanwhile.
-	dropped := unknown && strings.Contains(outcome.Error(), "Unknown database")
 	switch {
 	case c.do == faultproxy.Silence && c.sure && !ended:
 		return errors.New("want the end of its context")
 	case c.do == faultproxy.Silence && (c.early || r.within) && unknown:
 		return errors.New("nothing can have been committed")
-	case cut && r.known && unknown && !several && !dropped:
+	case cut && r.known && unknown && !several:
 		return errors.New("the outcome could have been found out")
 	case answerLost && r.unsure && !unknown:
 		return errors.New("the outcome cannot be known")
