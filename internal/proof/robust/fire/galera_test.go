@@ -40,7 +40,9 @@ func TestGalera(t *testing.T) {
 	t.Run("has every order whole or not at all", func(t *testing.T) {
 		Orders{Shop: galera, On: c, Strike: c.strikes(minority, killed, deafened, allKilled)}.Run(t).Whole(t)
 	})
-	t.Run("repeats no number of a segment", func(t *testing.T) { segments(t, c, c.strikes(detached, killed, deafened, allKilled)) })
+	strikes := c.strikes(detached, killed, deafened, allKilled)
+	t.Run("repeats no number of a segment", func(t *testing.T) { numbers(t, c, strikes, ofSegments) })
+	t.Run("repeats no serial number", func(t *testing.T) { numbers(t, c, strikes, ofSerials) })
 	t.Run("repeats IDs if a minority is made a cluster", func(t *testing.T) {
 		f := c.fire()
 		f.Weather, f.Strike = false, func(ctx context.Context, strike int) error {
