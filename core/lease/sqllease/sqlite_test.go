@@ -24,6 +24,8 @@ import (
 	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/core/sqlstore"
+	"github.com/snowkey/snowkey/internal/base/filesystem"
+	"github.com/snowkey/snowkey/internal/proof/servers/filesystemtest"
 	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
@@ -242,6 +244,21 @@ func TestDatabaseThatForgetsIsRefused(t *testing.T) {
 		}
 		if _, err := s.Claim(t.Context(), testClaim(time.Now())); !errors.Is(err, sqlstore.ErrNotDurable) || !errors.Is(err, leasestore.ErrPermanent) {
 			t.Errorf("%s: Claim() = %v; want sqlstore.ErrNotDurable, for good", dsn, err)
+		}
+	}
+}
+
+func TestAFileOnFUSEIsTakenIfTheConfigAllowsIt(t *testing.T) {
+	folder := t.TempDir()
+	filesystemtest.On(t, filesystem.FUSE, folder)
+	for _, allows := range []bool{false, true} {
+		s, err := New(openSQLite(t, filepath.Join(folder, "leases.db"), "_journal_mode=WAL"),
+			sqlstore.Config{Dialect: sqlstore.SQLite, AllowFUSE: allows, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CreateTables(t.Context()); allows && err != nil || !allows && !errors.Is(err, sqlstore.ErrNotDurable) {
+			t.Errorf("AllowFUSE %t: CreateTables() on FUSE = %v; want ErrNotDurable unless it is allowed", allows, err)
 		}
 	}
 }
