@@ -451,7 +451,11 @@ func TestClusterClientServes(t *testing.T) {
 	}
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.options.Addr}})
 	defer client.Close()
-	serves(t, server.storeOn(t, client))
+	s := server.storeOn(t, client)
+	serves(t, s)
+	if spaces, err := s.Spaces(t.Context()); len(spaces) != 2 || err != nil {
+		t.Errorf("Spaces() = %+v, %v; want those of two datacenters", spaces, err)
+	}
 }
 
 func TestRingMustHaveOneServer(t *testing.T) {
