@@ -110,21 +110,8 @@ func run(pass *analysis.Pass) (any, error) {
 
 // keysOf notes the integers that are keys of a model, or refer to one.
 func (c *checker) keysOf(m *models.Model) {
-	counts := func(m *models.Model) bool {
-		if m.Key == nil {
-			return false
-		}
-		t := m.Key.Field.Type()
-		if p, ok := t.Underlying().(*types.Pointer); ok {
-			t = p.Elem()
-		}
-		b, ok := t.Underlying().(*types.Basic)
-		return ok && b.Info()&types.IsInteger != 0
-	}
-	if counts(m) {
-		c.keys[m.Key.Field.Pos()] = true
-	}
-	c.models.References(m, counts, func(column *models.Column) { c.keys[column.Field.Pos()] = true })
+	every := func(*models.Column) bool { return true }
+	c.models.Keys(m, every, func(column *models.Column) { c.keys[column.Field.Pos()] = true })
 }
 
 // integerKey reports whether a value is read from a field that holds the key of a model as an integer.

@@ -50,6 +50,16 @@ type Column struct {
 	gorm   map[string]string
 }
 
+// Integer reports whether the column is an integer, or points to one.
+func (c *Column) Integer() bool {
+	t := c.Field.Type()
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsInteger != 0
+}
+
 func (c *Column) has(name string) bool {
 	value, ok := c.gorm[name]
 	return ok && !strings.EqualFold(value, "false")
@@ -271,10 +281,14 @@ var capital = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 var reference = regexp.MustCompile(`^(\w+)I[Dd]$`)
 
-// References calls found for each field of m, or of a model that an association of m leads to,
-// that refers to a key: it is named after a model or an association with the word ID behind it, or
-// a tag names it. counts reports whether a model's key is one that matters.
-func (s *Set) References(m *Model, counts func(*Model) bool, found func(*Column)) {
+// Keys calls found for the key of m if it is an integer, and for each field of m, or of a model that
+// an association of m leads to, that refers to one: it is named after a model or an association with
+// the word ID behind it, or a tag names it. matters reports whether a key is one to look for.
+func (s *Set) Keys(m *Model, matters func(*Column) bool, found func(*Column)) {
+	counts := func(m *Model) bool { return m.Key != nil && m.Key.Integer() && matters(m.Key) }
+	if counts(m) {
+		found(m.Key)
+	}
 	mark := func(m *Model, name string) {
 		for i := range m.Columns {
 			if m.Columns[i].Field.Name() == name {

@@ -109,12 +109,7 @@ func Load(dir string, patterns ...string) (*Program, error) {
 		return nil, ErrNoModels
 	}
 	for _, m := range p.models.All {
-		if m.Key != nil {
-			p.mark(m.Key)
-		}
-	}
-	for _, m := range p.models.All {
-		p.models.References(m, p.counted, p.mark)
+		p.models.Keys(m, p.owns, p.mark)
 	}
 	for _, pkg := range p.packages {
 		w := &walker{Program: p, info: pkg.TypesInfo, known: map[ast.Expr]shape{}}
@@ -128,18 +123,15 @@ func Load(dir string, patterns ...string) (*Program, error) {
 	return p, nil
 }
 
-// counted reports whether the database counts the keys of m.
-func (p *Program) counted(m *models.Model) bool {
-	return m.Key != nil && p.object(m.Key.Field).elem.isKey()
+// owns reports whether a column has an integer that the program may change.
+func (p *Program) owns(c *models.Column) bool {
+	s := p.object(c.Field).elem
+	return s != nil && !s.fixed
 }
 
 // mark makes a key of the integer that a column is, or points to.
 func (p *Program) mark(c *models.Column) {
-	t := c.Field.Type()
-	if pointer, ok := t.(*types.Pointer); ok {
-		t = pointer.Elem()
-	}
-	if s := p.object(c.Field).elem; s != nil && !s.fixed && integer(t.Underlying()) {
+	if s := p.object(c.Field).elem; p.owns(c) && c.Integer() {
 		s.root().key = true
 		p.columns[strings.ToLower(c.Column)] = true
 	}
