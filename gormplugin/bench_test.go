@@ -12,12 +12,6 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-type benchOrder struct {
-	Model
-	Number string
-	Items  []benchItem `gorm:"foreignKey:OrderID"`
-}
-
 type benchItem struct {
 	ID       types.Snowflake
 	OrderID  types.Snowflake
@@ -84,61 +78,6 @@ func BenchmarkAssignment(b *testing.B) {
 					reportRows(b, n)
 				})
 			}
-		}
-	}
-}
-
-// BenchmarkAssignGraph is Assign of n orders with 5 items each.
-func BenchmarkAssignGraph(b *testing.B) {
-	db := openModels(b)
-	for name, src := range benchSources(b) {
-		for _, n := range []int{1, 1000} {
-			orders := make([]benchOrder, n)
-			for i := range orders {
-				orders[i].Items = make([]benchItem, 5)
-			}
-			plugin := New(src)
-			b.Run(fmt.Sprintf("%s/orders=%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					for i := range orders {
-						orders[i].ID = 0
-						for j := range orders[i].Items {
-							orders[i].Items[j].ID, orders[i].Items[j].OrderID = 0, 0
-						}
-					}
-					if err := plugin.Assign(b.Context(), db, &orders); err != nil {
-						b.Fatalf("Assign = %v; want no error", err)
-					}
-				}
-				reportRows(b, 6*n)
-			})
-		}
-	}
-}
-
-// BenchmarkCreateGraph is what GORM and the plugin do in a Create of n orders with 5 items each,
-// without the database.
-func BenchmarkCreateGraph(b *testing.B) {
-	for name, src := range benchSources(b) {
-		for _, n := range []int{1, 100} {
-			db := openModels(b).Session(&gorm.Session{DryRun: true, SkipDefaultTransaction: true})
-			if err := db.Use(New(src)); err != nil {
-				b.Fatalf("Use = %v; want no error", err)
-			}
-			b.Run(fmt.Sprintf("%s/orders=%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					orders := make([]benchOrder, n)
-					for i := range orders {
-						orders[i].Items = make([]benchItem, 5)
-					}
-					if err := db.Create(&orders).Error; err != nil {
-						b.Fatalf("Create = %v; want no error", err)
-					}
-				}
-				reportRows(b, 6*n)
-			})
 		}
 	}
 }

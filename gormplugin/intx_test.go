@@ -90,7 +90,10 @@ func (tx *losingTx) Commit() error {
 	return io.ErrUnexpectedEOF
 }
 
-// openLosing opens a database whose commits can be lost.
+// txModels are the models of the tables that [openLosing] makes.
+var txModels = []any{&txOrder{}, &txItem{}, &txText{}, &txPair{}, &txSoft{}, &txCounted{}}
+
+// openLosing opens a database whose commits can be lost, with tables.
 func openLosing(t *testing.T, config gorm.Config, parameters ...string) (*gorm.DB, *losing) {
 	t.Helper()
 	l := &losing{dsn: "file:" + filepath.Join(t.TempDir(), "test.db") + "?_busy_timeout=10000&_sync=0&_journal_mode=WAL" + strings.Join(parameters, "")}
@@ -103,12 +106,21 @@ func openLosing(t *testing.T, config gorm.Config, parameters ...string) (*gorm.D
 	})
 	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}), &config)
 	if err == nil {
-		err = db.Use(gormplugin.New(coretest.NewGenerator(coretest.Config{})))
+		err = first(db.Use(gormplugin.New(coretest.NewGenerator(coretest.Config{}))), db.AutoMigrate(txModels...))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return db, l
+}
+
+// stored returns how many rows of a model are stored.
+func stored(t *testing.T, db *gorm.DB, model any) (n int64) {
+	t.Helper()
+	if err := db.Model(model).Count(&n).Error; err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 type (
@@ -301,14 +313,13 @@ func undone(tx *gorm.DB, fn func(*gorm.DB) error) error {
 func TestInTxKnowsWhatBecameOfALostCommit(t *testing.T) {
 	for _, config := range []gorm.Config{{}, {PrepareStmt: true}, {SkipDefaultTransaction: true, TranslateError: true}} {
 		db, l := openLosing(t, config)
-		models := []any{&txOrder{}, &txItem{}, &txText{}, &txPair{}, &txSoft{}, &txCounted{}}
-		if err := first(db.AutoMigrate(models...), db.Exec("CREATE TABLE journal (run INTEGER)").Error); err != nil {
+		if err := db.Exec("CREATE TABLE journal (run INTEGER)").Error; err != nil {
 			t.Fatal(err)
 		}
 		for name, c := range txCases {
 			for _, applied := range []bool{true, false} {
 				about := fmt.Sprintf("InTx(%s), its commit was done: %v, prepared: %v", name, applied, config.PrepareStmt)
-				for _, m := range append(models, "journal") {
+				for _, m := range append(slices.Clone(txModels), "journal") {
 					table, _ := m.(string)
 					if table == "" {
 						stmt := gorm.Statement{DB: db}
@@ -357,9 +368,6 @@ func TestInTxKnowsWhatBecameOfALostCommit(t *testing.T) {
 // The same keys as the first time, in rows that are there from before.
 func TestInTxKeepsKeysOfRowsMadeOutside(t *testing.T) {
 	db, _ := openLosing(t, gorm.Config{})
-	if err := db.AutoMigrate(&txOrder{}, &txItem{}); err != nil {
-		t.Fatal(err)
-	}
 	o := txOrder{Number: "a", Items: make([]txItem, 2)}
 	var keys [][3]types.Snowflake
 	var inside []types.Snowflake
@@ -378,9 +386,8 @@ func TestInTxKeepsKeysOfRowsMadeOutside(t *testing.T) {
 	if err != nil || len(keys) != 3 || keys[0] != keys[2] || inside[0] == inside[2] {
 		t.Errorf("InTx() = %v with the keys %v, and %v of rows made inside; want three runs, the same keys, and other keys", err, keys, inside)
 	}
-	var n int64
-	if err := db.Model(&txItem{}).Count(&n).Error; err != nil || n != 3 {
-		t.Errorf("items = %d, %v; want 3", n, err)
+	if n := stored(t, db, &txItem{}); n != 3 {
+		t.Errorf("items = %d; want 3", n)
 	}
 }
 
@@ -445,13 +452,9 @@ func TestInTxSaysWhyItCannotBegin(t *testing.T) {
 // A dry run begins and commits, as db.Transaction does, and sends nothing else.
 func TestInTxOfADryRunStoresNothing(t *testing.T) {
 	db, _ := openLosing(t, gorm.Config{})
-	if err := db.AutoMigrate(&txItem{}); err != nil {
-		t.Fatal(err)
-	}
 	i := txItem{}
 	err := gormplugin.InTx(t.Context(), db.Session(&gorm.Session{DryRun: true}), nil, func(tx *gorm.DB) error { return create(tx, &i) })
-	var n int64
-	if count := db.Model(&txItem{}).Count(&n).Error; err != nil || count != nil || n != 0 || i.ID == 0 {
+	if n := stored(t, db, &txItem{}); err != nil || n != 0 || i.ID == 0 {
 		t.Errorf("InTx(dry run) = %v, %d rows, key %d; want nil, none, and a key", err, n, i.ID)
 	}
 }
@@ -459,7 +462,7 @@ func TestInTxOfADryRunStoresNothing(t *testing.T) {
 // As in db.Transaction.
 func TestInTxKeepsConditionsOfTheSession(t *testing.T) {
 	db, _ := openLosing(t, gorm.Config{})
-	if err := first(db.AutoMigrate(&txItem{}), create(db, []*txItem{{TxOrderID: 1}, {TxOrderID: 2}})); err != nil {
+	if err := create(db, []*txItem{{TxOrderID: 1}, {TxOrderID: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	counts := map[string][]int64{}
@@ -484,9 +487,6 @@ func TestInTxKeepsConditionsOfTheSession(t *testing.T) {
 
 func TestInTxEndsWithItsContext(t *testing.T) {
 	db, l := openLosing(t, gorm.Config{})
-	if err := db.AutoMigrate(&txItem{}); err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		lost  *loss
 		known bool
@@ -512,10 +512,7 @@ func TestInTxEndsWithItsContext(t *testing.T) {
 			return err
 		})
 		cancel()
-		var n int64
-		if err := db.Model(&txItem{}).Count(&n).Error; err != nil {
-			t.Fatal(err)
-		}
+		n := stored(t, db, &txItem{})
 		if runs != 1 || errors.Is(err, gormplugin.ErrCommitUnknown) || (err == nil) != c.known || (n == 1) != c.known || err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("InTx(context that ends %s) = %v after %d runs, with %d rows; want it stored: %v", name, err, runs, n, c.known)
 		}
@@ -524,9 +521,6 @@ func TestInTxEndsWithItsContext(t *testing.T) {
 
 func TestPanicAndGoexitInInTxAreRolledBack(t *testing.T) {
 	db, _ := openLosing(t, gorm.Config{})
-	if err := db.AutoMigrate(&txItem{}); err != nil {
-		t.Fatal(err)
-	}
 	for name, end := range map[string]func(){"panic": func() { panic("mine") }, "Goexit": runtime.Goexit} {
 		returned, runs := false, 0
 		var wg sync.WaitGroup
@@ -541,9 +535,8 @@ func TestPanicAndGoexitInInTxAreRolledBack(t *testing.T) {
 			returned = true
 		})
 		wg.Wait()
-		var n int64
-		if err := db.Model(&txItem{}).Count(&n).Error; err != nil || n != 0 || returned || runs != 1 {
-			t.Errorf("after a %s %d rows, %v, returned %v after %d runs; want none, and one run that does not return", name, n, err, returned, runs)
+		if n := stored(t, db, &txItem{}); n != 0 || returned || runs != 1 {
+			t.Errorf("after a %s %d rows, returned %v after %d runs; want none, and one run that does not return", name, n, returned, runs)
 		}
 	}
 	pool, err := db.DB()
@@ -577,9 +570,6 @@ func TestErrorOfTheCommitOfInTxIsTranslatedToo(t *testing.T) {
 // one commits after the first read of each.
 func TestInTxSucceedsBesideOtherWritersOnSQLite(t *testing.T) {
 	db, _ := openLosing(t, gorm.Config{})
-	if err := db.AutoMigrate(&txItem{}, &txCounted{}); err != nil {
-		t.Fatal(err)
-	}
 	const writers, each = 4, 50
 	work := func(other func() error, inTx func(fn func(tx *gorm.DB) error) error) (failed int64) {
 		var wg sync.WaitGroup
@@ -626,9 +616,6 @@ func TestInTxSucceedsBesideOtherWritersOnSQLite(t *testing.T) {
 
 	// With this DSN a transaction has the write lock before it reads, so that no other one commits then.
 	locking, l := openLosing(t, gorm.Config{}, "&_txlock=immediate")
-	if err := locking.AutoMigrate(&txItem{}, &txCounted{}); err != nil {
-		t.Fatal(err)
-	}
 	impatient := sql.OpenDB(&losing{dsn: strings.Replace(l.dsn, "_busy_timeout=10000", "_busy_timeout=0", 1)})
 	defer func() { _ = impatient.Close() }()
 	var kept atomic.Int64
@@ -646,9 +633,6 @@ func TestInTxSucceedsBesideOtherWritersOnSQLite(t *testing.T) {
 // One connection that breaks leaves none to look from.
 func TestLostCommitOnOneConnectionIsUnknown(t *testing.T) {
 	db, l := openLosing(t, gorm.Config{})
-	if err := db.AutoMigrate(&txItem{}); err != nil {
-		t.Fatal(err)
-	}
 	for _, lost := range []*loss{nil, {applied: true}} {
 		err := db.Connection(func(one *gorm.DB) error {
 			return gormplugin.InTx(t.Context(), one, nil, func(tx *gorm.DB) error {
@@ -667,7 +651,7 @@ func TestLostCommitOnOneConnectionIsUnknown(t *testing.T) {
 func TestInTxDoesNotKnowWhatIsStoredIfFnWentOnAfterTheEndOfItsTransaction(t *testing.T) {
 	db, _ := openLosing(t, gorm.Config{})
 	taken := "INSERT INTO names VALUES ('taken')"
-	err := first(db.AutoMigrate(&txItem{}), db.Exec("CREATE TABLE names (name TEXT UNIQUE ON CONFLICT ROLLBACK)").Error, db.Exec(taken).Error)
+	err := first(db.Exec("CREATE TABLE names (name TEXT UNIQUE ON CONFLICT ROLLBACK)").Error, db.Exec(taken).Error)
 	if err != nil {
 		t.Fatal(err)
 	}

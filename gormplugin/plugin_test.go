@@ -28,6 +28,16 @@ func open(t *testing.T) *gorm.DB {
 	return gormcases.OpenSQLite(t, &gorm.Config{Logger: logger.Discard})
 }
 
+// with is open, with the plugin.
+func with(t *testing.T, plugin gorm.Plugin) *gorm.DB {
+	t.Helper()
+	db := open(t)
+	if err := db.Use(plugin); err != nil {
+		t.Fatalf("Use = %v; want no error", err)
+	}
+	return db
+}
+
 // one is a source of the key 1.
 var one = gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) { return 1, nil })
 
@@ -59,11 +69,8 @@ func TestUseTwiceIsErrRegistered(t *testing.T) {
 	if heading := "\n### `" + gorm.ErrRegistered.Error() + "`\n"; err != nil || !strings.Contains(string(page), heading) {
 		t.Errorf("docs/gorm.md has no heading %q (%v); want one that says what the error of db.Use means", heading, err)
 	}
-	db := open(t)
 	plugin := gormplugin.New(one)
-	if err := db.Use(plugin); err != nil {
-		t.Fatalf("Use = %v; want no error", err)
-	}
+	db := with(t, plugin)
 	for _, again := range []*gormplugin.Plugin{plugin, gormplugin.New(one)} {
 		if err := db.Use(again); !errors.Is(err, gorm.ErrRegistered) {
 			t.Errorf("second Use = %v; want gorm.ErrRegistered", err)
@@ -246,10 +253,7 @@ type renamed struct{ *gormplugin.Plugin }
 func (renamed) Name() string { return "orders" }
 
 func TestTwoPluginsCannotFillTheModelsOfOneDatabase(t *testing.T) {
-	db := open(t)
-	if err := db.Use(gormplugin.New(one)); err != nil {
-		t.Fatalf("Use = %v; want no error", err)
-	}
+	db := with(t, gormplugin.New(one))
 	if err := db.Use(renamed{gormplugin.New(one, gormplugin.WithIntegerKeys())}); !errors.Is(err, gorm.ErrRegistered) {
 		t.Errorf("Use of a second plugin under another name = %v; want gorm.ErrRegistered", err)
 	}

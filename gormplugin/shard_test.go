@@ -254,10 +254,8 @@ func TestVerifySaysWhatIsWrongWithTheTagOfAShard(t *testing.T) {
 		{&counting{}, &Good{}, `Good.Tenant: the tag snowkey:"shard" needs a source whose keys have shards`},
 		{coretest.NewGenerator(coretest.Config{}), &Good{}, `Good.Tenant: the tag snowkey:"shard" needs a source`},
 	} {
-		db, plugin := open(t), gormplugin.New(c.src)
-		if err := db.Use(plugin); err != nil {
-			t.Fatalf("Use = %v; want no error", err)
-		}
+		plugin := gormplugin.New(c.src)
+		db := with(t, plugin)
 		dry := db.Session(&gorm.Session{DryRun: true})
 		if c.want == "" {
 			if err := plugin.Verify(db, c.row); err != nil {
@@ -299,10 +297,7 @@ func TestNewKeysKeepTheirOrderOnTheirShards(t *testing.T) {
 }
 
 func TestGraphsOfManyGoroutinesStayOnTheirShards(t *testing.T) {
-	db := open(t)
-	if err := db.Use(gormplugin.New(sharded().Generator)); err != nil {
-		t.Fatalf("Use = %v; want no error", err)
-	}
+	db := with(t, gormplugin.New(sharded().Generator))
 	db = db.Session(&gorm.Session{DryRun: true, SkipDefaultTransaction: true})
 	var group sync.WaitGroup
 	for shard := range int64(16) {
@@ -323,10 +318,7 @@ func TestGraphsOfManyGoroutinesStayOnTheirShards(t *testing.T) {
 
 // Such a root gets no key, so its field need not be known.
 func TestUpdatesByAConditionNeedNoShard(t *testing.T) {
-	db := open(t)
-	if err := db.Use(gormplugin.New(sharded())); err != nil {
-		t.Fatalf("Use = %v; want no error", err)
-	}
+	db := with(t, gormplugin.New(sharded()))
 	tx := db.Session(&gorm.Session{DryRun: true}).Model(&sOrder{}).Where("id > 7").Updates(map[string]any{"customer_id": 5})
 	if tx.Error != nil {
 		t.Errorf("Updates = %v; want no error", tx.Error)

@@ -95,10 +95,8 @@ func TestVerifySaysWhoFillsAKeyThatThePluginDoesNot(t *testing.T) {
 		{"a float", nil, &vFloat{}, []string{"vFloat.ID: the plugin does not fill this float64, " + byProgram}},
 		{"no key", nil, &vNone{}, []string{"vNone: no primary key"}},
 	} {
-		db, plugin := open(t), gormplugin.New(one, test.opts...)
-		if err := db.Use(plugin); err != nil {
-			t.Fatalf("Use = %v; want no error", err)
-		}
+		plugin := gormplugin.New(one, test.opts...)
+		db := with(t, plugin)
 		got := verified(t, db, plugin, test.model, test.model)
 		if len(got) != len(test.want) || len(got) == 1 && !strings.Contains(got[0], test.want[0]) {
 			t.Errorf("Verify of %s = %q; want %q", test.name, got, test.want)
@@ -181,10 +179,8 @@ func TestVerifySaysOnceWhatIsWrongWithBothSidesOfARelation(t *testing.T) {
 		TreeID uint32
 		Tree   *Tree
 	}
-	db, plugin := open(t), gormplugin.New(one, gormplugin.WithIntegerKeys())
-	if err := db.Use(plugin); err != nil {
-		t.Fatalf("Use = %v; want no error", err)
-	}
+	plugin := gormplugin.New(one, gormplugin.WithIntegerKeys())
+	db := with(t, plugin)
 	got := verified(t, db, plugin, &Tree{}, &Leaf{}, &Twig{})
 	if len(got) != 2 || !strings.HasSuffix(got[0], "Leaf.TreeID: the tag size:32 cannot hold the 64-bit key Tree.ID that it refers to; remove size:32 from the tag and widen the column") ||
 		!strings.HasSuffix(got[1], "Twig.TreeID: uint32 cannot hold the 64-bit key Tree.ID that it refers to; use uint") {
@@ -229,10 +225,8 @@ func TestVerifyFindsCallbacksThatAreNotInPlace(t *testing.T) {
 			return nil
 		}, gormplugin.ErrNotInstalled},
 	} {
-		db, plugin := open(t), gormplugin.New(one)
-		if err := db.Use(plugin); err != nil {
-			t.Fatalf("Use = %v; want no error", err)
-		}
+		plugin := gormplugin.New(one)
+		db := with(t, plugin)
 		if err := test.change(db, db.Callback().Create()); err != nil {
 			t.Fatalf("%s = %v; want no error", test.name, err)
 		}
@@ -243,10 +237,7 @@ func TestVerifyFindsCallbacksThatAreNotInPlace(t *testing.T) {
 			t.Errorf("Installed after %s = %v; want %v", test.name, got, test.want == nil)
 		}
 	}
-	db := open(t)
-	if err := db.Use(gormplugin.New(one)); err != nil {
-		t.Fatalf("Use = %v; want no error", err)
-	}
+	db := with(t, gormplugin.New(one))
 	if err := gormplugin.New(one).Verify(db, &vOrder{}); !errors.Is(err, gormplugin.ErrNotInstalled) {
 		t.Errorf("Verify by a plugin that is not the one on db = %v; want ErrNotInstalled", err)
 	}
@@ -274,10 +265,8 @@ func TestVerifyMakesSharedKeysKnownBeforeTheFirstCreate(t *testing.T) {
 }
 
 func TestVerifyRunsNoQuery(t *testing.T) {
-	db, plugin := open(t), gormplugin.New(one, gormplugin.WithIntegerKeys())
-	if err := db.Use(plugin); err != nil {
-		t.Fatalf("Use = %v; want no error", err)
-	}
+	plugin := gormplugin.New(one, gormplugin.WithIntegerKeys())
+	db := with(t, plugin)
 	pool, err := db.DB()
 	if err != nil {
 		t.Fatalf("DB = %v; want no error", err)

@@ -74,19 +74,6 @@ var impossibleCases = []testCase{
 		e.count("items", 0)
 		e.count("orders", 0)
 	}},
-	{"ModelWithoutKeysOfThePluginIsLookedAtToo", func(e *env) {
-		type Link struct {
-			FromID types.Snowflake     `gorm:"primaryKey;snowflake:-"`
-			ToID   types.NullSnowflake `gorm:"snowflake:-"`
-			Last   sql.Null[types.Snowflake]
-		}
-		e.migrate(&Link{})
-		e.impossible(e.db.Create(&Link{FromID: -1}), "Link.FromID")
-		e.impossible(e.db.Create(&[]Link{{FromID: 1}, {FromID: 2, ToID: types.NullSnowflake{Snowflake: -2, Valid: true}}}), "Link[1].ToID")
-		e.impossible(e.db.Create(&Link{FromID: 3, Last: sql.Null[types.Snowflake]{V: -3, Valid: true}}), "Link.Last")
-		e.must(e.db.Create(&Link{FromID: 4, ToID: types.NullSnowflake{Snowflake: -4}}))
-		e.count("links", 1)
-	}},
 	{"KeyThatIsNotWrittenIsNotLookedAt", func(e *env) {
 		e.migrate(&Item{})
 		item := Item{OrderID: -5, SKU: "A"}
@@ -104,12 +91,6 @@ var impossibleCases = []testCase{
 		for _, table := range []string{"orders", "items", "customers", "receipts", "labels"} {
 			e.count(table, 0)
 		}
-	}},
-	{"HookThatSetsAnImpossibleKeyIsRefused", func(e *env) {
-		e.migrate(&Hooked{}, &HookedPart{})
-		h := Hooked{Name: "A", Before: func(h *Hooked, _ *gorm.DB) { h.ID = -5 }}
-		e.refused(e.db.Create(&h).Error, "Hooked.ID")
-		e.count("hookeds", 0)
 	}},
 	{"SaveStoresNoImpossibleKey", func(e *env) {
 		e.migrate(&Item{})

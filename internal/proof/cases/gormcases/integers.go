@@ -2,14 +2,11 @@ package gormcases
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"gorm.io/gorm"
 
-	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/gormplugin/schemacheck"
 	"github.com/snowkey/snowkey/types"
@@ -68,37 +65,10 @@ type crewID uint
 var memberModels = []any{&Member{}, &Profile{}, &Post{}, &Notice{}, &Crew{}}
 
 // integers makes the plugin of the case one with integer keys.
-func (e *env) integers(options ...gormplugin.Option) {
+func (e *env) integers() {
 	e.Helper()
 	e.src = &counter{first: 1 << 50}
-	e.db = e.with(e.src, append(options, gormplugin.WithIntegerKeys())...)
-}
-
-var integerCases = []testCase{
-	{"IntegerKeysServeConditionsAndPages", func(e *env) {
-		e.integers(gormplugin.WithLayout(core.JavaScript()))
-		e.migrate(&Crew{})
-		layout := core.JavaScript()
-		hour := func(n int) time.Time { return layout.Epoch.Add(time.Duration(n) * time.Hour) }
-		at := func(n int) crewID { return crewID(layout.Min(hour(n))) }
-		e.must(e.db.Create(&[]Crew{{at(1), "A"}, {at(2), "B"}, {at(3), "C"}}))
-		names := func(tx *gorm.DB) (text string) {
-			e.Helper()
-			var list []Crew
-			e.must(tx.Find(&list))
-			for _, crew := range list {
-				text += crew.Name
-			}
-			return text
-		}
-		equal(e, "between", names(e.db.Where(gormplugin.CreatedBetween(hour(2), hour(3)))), "B")
-		equal(e, "older", names(e.db.Where(gormplugin.OlderThan(types.Snowflake(at(3)))).Order("id DESC")), "BA")
-		var wrong *gormplugin.ModelError
-		plain := e.with(e.src)
-		if tx := plain.Where(gormplugin.NewerThan(1)).Find(&[]Crew{}); !errors.As(tx.Error, &wrong) {
-			e.Errorf("a condition without the option = %v; want a ModelError", tx.Error)
-		}
-	}},
+	e.db = e.with(e.src, gormplugin.WithIntegerKeys())
 }
 
 // An Entry has a key as the database counts them.

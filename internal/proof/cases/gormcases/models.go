@@ -1,8 +1,6 @@
 package gormcases
 
 import (
-	"gorm.io/gorm"
-
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
 )
@@ -60,19 +58,6 @@ func wholeOrder(number string) Order {
 
 var orderModels = []any{&Customer{}, &Label{}, &Order{}, &Item{}, &Receipt{}}
 
-// A Shipment has children with a unique column of their own.
-type Shipment struct {
-	ID      types.Snowflake
-	Parcels []Parcel
-}
-
-// A Parcel is a child of a [Shipment].
-type Parcel struct {
-	ID         types.Snowflake
-	ShipmentID types.Snowflake
-	Code       string `gorm:"size:40;uniqueIndex"`
-}
-
 // A Node is one of a tree.
 type Node struct {
 	ID       types.Snowflake
@@ -81,76 +66,8 @@ type Node struct {
 	Children []Node `gorm:"foreignKey:ParentID"`
 }
 
-// A Cat has one [Toy].
-type Cat struct {
-	ID  types.Snowflake
-	Toy Toy `gorm:"polymorphic:Owner"`
-}
-
-// A Dog has many a [Toy].
-type Dog struct {
-	ID   types.Snowflake
-	Toys []Toy `gorm:"polymorphic:Owner"`
-}
-
-// A Toy is owned by a model of any kind.
-type Toy struct {
-	ID        types.Snowflake
-	Name      string `gorm:"size:40"`
-	OwnerID   types.Snowflake
-	OwnerType string `gorm:"size:40"`
-}
-
-// A Pet is one of many of an owner.
-type Pet struct {
-	ID      types.Snowflake
-	Name    string `gorm:"size:40"`
-	OwnerID types.Snowflake
-}
-
-// A Hub is what a [Spoke] refers to.
+// A Hub has nothing but a key.
 type Hub struct{ ID types.Snowflake }
-
-// A Spoke has a foreign key of every type.
-type Spoke struct {
-	ID    types.Snowflake
-	AID   types.Snowflake
-	A     *Hub
-	BID   *types.Snowflake
-	B     *Hub
-	CID   types.NullSnowflake
-	C     *Hub
-	DID   int64
-	D     *Hub
-	EID   uint64 // holds what is not negative
-	E     *Hub   `gorm:"constraint:-"`
-	OldID types.NullSnowflake
-	Old   *gormOld
-}
-
-// A Hooked is what its hooks do to it.
-type Hooked struct {
-	ID     types.Snowflake
-	Name   string                  `gorm:"size:40;uniqueIndex"`
-	Seen   types.Snowflake         `gorm:"-"`
-	Before func(*Hooked, *gorm.DB) `gorm:"-"`
-	Parts  []HookedPart
-}
-
-func (h *Hooked) BeforeCreate(tx *gorm.DB) error {
-	h.Seen = h.ID
-	if h.Before != nil {
-		h.Before(h, tx)
-	}
-	return nil
-}
-
-// A HookedPart is a child of a [Hooked].
-type HookedPart struct {
-	ID       types.Snowflake
-	HookedID types.Snowflake
-	Name     string `gorm:"size:40"`
-}
 
 // A Client has accounts. The keys of both are typed by the models, and have no tag.
 type Client struct {

@@ -3,7 +3,6 @@ package gormcases
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"gorm.io/gorm/clause"
 
@@ -32,35 +31,6 @@ var sceneCases = []testCase{
 			}
 		}
 	}},
-	{"KeyOfTheCallerYieldsToThatOfTheStoredRow", func(e *env) {
-		s := e.scene("", "(s0)", "(s1)")
-		s.store(row{"s0": "old0"}, row{"s0": "old1", "s1": "1"}, row{"s0": "old2"})
-		for _, on := range []clause.OnConflict{doNothing(), doNothing("s0"), doUpdate("note", "s0")} {
-			s.upsert(on, row{"id": 41, "s0": "new1"}, row{"id": 42, "s0": "old1"}, row{"s0": "new2"})
-			if !e.mysql() || on.DoNothing {
-				s.upsert(on, row{"id": 1, "s0": "old2"}) // two rows, of which the target is one, or the key is
-			}
-		}
-		s.upsert(doNothing("s1"), row{"id": 42, "s0": "b"}, row{"id": 43, "s0": "c", "s1": "1"}, row{"s0": "d"}) // NULL is not met
-	}},
-	{"RowLikeTwoStoredRowsIsNeither", func(e *env) {
-		s := e.scene("", "(s0)", "(s1)")
-		s.store(row{"s0": "a", "s1": "1"}, row{"s0": "b", "s1": "2"})
-		s.upsert(doNothing(), row{"s0": "a", "s1": "2", why: gormplugin.ReasonTwoRows}, row{"s0": "c"}, row{"s0": "b", "s1": "3"})
-	}},
-	{"RowThatIsLikeALaterOneHasTheKeyOfTheRowThatItMet", func(e *env) {
-		s := e.scene("", "(s0)", "(s1)")
-		s.store(row{"s0": "a", "s1": "1"}, row{"s0": "b", "s1": "2"})
-		s.upsert(doNothing(), row{"s0": "a", "s1": "3"}, row{"s0": "c", "s1": "3"})
-		s.upsert(doNothing(), row{"s0": "d"}, row{"s0": "d", "s1": "2", why: gormplugin.ReasonTwoRows}, row{"s0": "d"})
-	}},
-	{"RowWhoseUniqueValuesALaterOneOfTheBatchChangesGetsNoOtherRowsKey", func(e *env) {
-		e.only(e.mysql(), "only MySQL goes by several unique keys and updates")
-		s := e.scene("", "(s0)", "(s1)")
-		s.store(row{"s0": "x", "s1": "1"}, row{"s0": "y", "s1": "2"})
-		// The first row meets x, and the second one gives x another s0.
-		s.upsert(doUpdate("s0"), row{"s0": "x", "s1": "2", why: gormplugin.ReasonStale}, row{"s0": "z", "s1": "1", why: gormplugin.ReasonStale})
-	}},
 	{"RowWhoseTargetTheUpsertChangesGetsNoOtherRowsKey", func(e *env) {
 		e.only(e.postgres(), "SQLite compares the key first, and MySQL goes by all keys")
 		s := e.scene("", "(s0)")
@@ -76,35 +46,7 @@ var sceneCases = []testCase{
 		s.uniqueLower("oracle_rows", "s0")
 		s.upsert(doNothing(), row{"id": 79, "s0": "A", why: anyReason}, row{"id": 79, "s0": "e", why: anyReason}, row{"id": 80, "s0": "f"})
 	}},
-	{"UpsertOnTheKeyGivesTheKeyOfTheRowThatMySQLMetByAnother", func(e *env) {
-		e.only(e.mysql(), "others go by the target")
-		s := e.scene("", "(s0)")
-		s.store(row{"s0": "A"})
-		s.upsert(doUpdate("note", "id"), row{"s0": "A"})
-	}},
 
-	{"ValueThatItsColumnShortensIsFoundAgain", func(e *env) {
-		at := time.Date(2026, 1, 2, 23, 59, 59, 987_654_321, time.UTC)
-		for _, test := range []struct {
-			sqlite, postgres, mysql string
-			value                   any
-		}{
-			{"t0 datetime", "t0 timestamp(3)", "t0 datetime(3)", at},
-			{"t0 datetime", "t0 timestamptz(0)", "t0 timestamp(0) NULL", at},
-			{"t0 date", "t0 date", "t0 date", at},
-			{"f0 decimal(10,2)", "f0 numeric(10,2)", "f0 decimal(10,2)", 1.006},
-			{"s0 decimal(10,2)", "s0 numeric(10,2)", "s0 decimal(10,2)", "1.006"},
-			{"f0 real", "f0 real", "f0 float", float64(float32(1.1))},
-			{"s0 char(4)", "s0 char(4)", "s0 char(4)", "ab "},
-			{"b0 blob", "b0 bytea", "b0 binary(4)", []byte("ab")},
-		} {
-			column := map[string]string{"sqlite": test.sqlite, "postgres": test.postgres, "mysql": test.mysql}[e.db.Name()]
-			s := e.scene(column, "("+column[:2]+")")
-			s.store(row{column[:2]: test.value})
-			s.upsert(doNothing(), row{column[:2]: test.value})
-			s.upsert(doNothing(column[:2]), row{column[:2]: test.value})
-		}
-	}},
 	{"RowsLikeEachOtherInAPrefixAreFound", func(e *env) {
 		e.only(e.mysql(), "only MySQL has indexes on the beginning of a text")
 		s := e.scene("s0 varchar(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "(s0(5))", "(s1)")
@@ -119,12 +61,6 @@ var sceneCases = []testCase{
 		for _, on := range []clause.OnConflict{doNothing(), doNothing("s0", "n0")} {
 			s.upsert(on, row{"s0": "A", "n0": 2}, row{"s0": "B", "n0": 2}, row{"s0": "A", "n0": 1}, row{"s0": "A"}, row{"n0": 1}, row{"s0": "A", "n0": 1001})
 		}
-	}},
-	{"RowsMayHaveNoValueInAUniqueColumn", func(e *env) {
-		s := e.scene("", "(s0)", "(s1)")
-		s.many = numbered("s0")
-		s.store(row{"s0": "a"})
-		s.upsert(doNothing(), row{"s0": "a", "s1": nil}, row{"s0": nil, "s1": nil}, row{"s0": "b", "s1": "1"})
 	}},
 	{"TextsOfAllSignsAreFoundAmongMany", func(e *env) {
 		texts := []string{`"`, `'`, `\`, `\\`, `\"`, "a\tb", "a\nb", "a\r\nb", "\x01", "\x1f", "\x7f", "<&>", "[", "]", "{}", ",", `","`, "null", "?", "$1", "%_", "\u2028", "漢字", "🙂", "größer"}
@@ -263,6 +199,7 @@ var sceneCases = []testCase{
 		s.store(row{"s0": "e0", "s1": "x", "n0": 0}, row{"s0": "e1", "s1": "x", "n0": 0})
 		s.upsert(where(doNothing("s0"), covered), row{"id": 5, "s0": "e0", "n0": 0, why: anyReason}, row{"s0": "e1", "n0": 1})
 	}},
+
 	{"KeyOfARowThatMetAnotherByADefaultIsNotThatOfAThird", func(e *env) {
 		e.only(!e.mysql(), "its upserts have no target")
 		s := e.scene("s1 varchar(40) DEFAULT 'x'", "(s0, s1)")
@@ -270,7 +207,6 @@ var sceneCases = []testCase{
 		s.store(row{"s0": "a"}, row{"id": 5, "s0": "b"})
 		s.upsert(doNothing("s0", "s1"), row{"id": 5, "s0": "a", why: anyReason})
 	}},
-
 	{"RowThatATriggerDropsHasNoKey", func(e *env) {
 		e.only(e.sqlite(), "written for SQLite")
 		s := e.scene("", "(s0)")

@@ -54,33 +54,6 @@ var scopeCases = []testCase{
 		e.migrate(&Event{})
 		e.play(5*e.runs(), 150, e.playScopes)
 	}},
-	{"ConditionsServeTheGenericAPI", func(e *env) {
-		db := e.with(e.src, gormplugin.WithLayout(core.Twitter()))
-		e.events(keyAt(1), keyAt(2), keyAt(3), keyAt(4))
-		ctx := e.Context()
-		between := gormplugin.CreatedBetween(keyTime(2), keyTime(4))
-		for _, test := range []struct {
-			query gorm.ExecInterface[Event]
-			want  []types.Snowflake
-		}{
-			{gorm.G[Event](db).Where(between).Order("id"), []types.Snowflake{keyAt(2), keyAt(3)}},
-			{gorm.G[Event](db).Not(between).Order("id"), []types.Snowflake{keyAt(1), keyAt(4)}},
-			{gorm.G[Event](db).Where("name = ?", keyAt(1).String()).Or(between).Order("id"), []types.Snowflake{keyAt(1), keyAt(2), keyAt(3)}},
-			{gorm.G[Event](db).Where(gormplugin.OlderThan(keyAt(4))).Order("id DESC").Limit(2), []types.Snowflake{keyAt(3), keyAt(2)}},
-		} {
-			list, err := test.query.Find(ctx)
-			e.ok("Find", err)
-			equal(e, "rows found", idsOf(list), test.want)
-		}
-		n, err := gorm.G[Event](db).Where(between).Count(ctx, "*")
-		if err != nil || n != 2 {
-			e.Errorf("Count = %d, %v; want 2 and no error", n, err)
-		}
-		one, err := gorm.G[Event](db).Where(between).First(ctx)
-		if err != nil || one.ID != keyAt(2) {
-			e.Errorf("First = %d, %v; want %d and no error", one.ID, err, keyAt(2))
-		}
-	}},
 	{"ColumnOfAConditionIsQualified", func(e *env) {
 		db := e.with(e.src, gormplugin.WithLayout(core.Twitter()))
 		e.migrate(orderModels...)

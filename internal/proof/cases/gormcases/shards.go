@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/gormplugin"
@@ -185,8 +183,6 @@ func wholePurchase(number string) Purchase {
 	}
 }
 
-const purchaseRows = 1 + 2 + 2 + 2 + 1 + 1 + 1 + 2 // with the join row
-
 var shardCases = []testCase{
 	onShards("StoredParentIsFollowedByWhatUpdatesAndAssociationsCreate", map[int64]int{11: 1 + 2 + 1 + 1 + 1 + 1 + 1 + 3 + 2}, func(e *env) {
 		p := purchase(11, "A")
@@ -202,33 +198,6 @@ var shardCases = []testCase{
 			e.db.Model(&p).Association("Tags").Replace(&Tag{Text: "u"}, &Tag{Text: "v"}),
 			e.db.Model(&p).Association("Notes").Append(&PurchaseNote{}),
 		))
-	}),
-	onShards("SaveAndFirstOrCreateAreOnTheShardOfTheContext", map[int64]int{3: 6 + 2 + 2 + 1 + 2}, func(e *env) {
-		db := e.db.WithContext(core.OnShardOf(e.Context(), keyOn(3, 1)))
-		e.must(db.Save(&Purchase{Number: "A", Lines: []PurchaseLine{{}}}))
-		e.must(db.Save(&[]Purchase{{Number: "B", Lines: []PurchaseLine{{}}}}))
-		e.must(db.Where(Purchase{Number: "C"}).Attrs(Purchase{Lines: []PurchaseLine{{}}}).FirstOrCreate(&Purchase{}))
-		list := []Purchase{{Number: "D", Lines: []PurchaseLine{{}}}, {Number: "E"}, {Number: "F", Lines: []PurchaseLine{{}}}}
-		e.must(db.CreateInBatches(&list, 2))
-		e.must(db.Model(&Tag{}).Create([]map[string]any{{"text": "a"}, {"text": "b"}}))
-	}),
-	onShards("BatchesOfAssociationsFollowTheirParents", map[int64]int{1: purchaseRows + 4, 2: purchaseRows + 4, 3: purchaseRows + 4}, func(e *env) {
-		list := []Purchase{wholePurchase("A"), wholePurchase("B"), wholePurchase("C")}
-		for i := range list {
-			list[i].Shopper.ID = keyOn(int64(i)+1, 1)
-			list[i].Tags = append(list[i].Tags, &Tag{Text: "x" + list[i].Number}, &Tag{Text: "y" + list[i].Number})
-		}
-		e.must(e.db.Session(&gorm.Session{CreateBatchSize: 2}).Create(&list))
-	}),
-	onShards("UpsertsFollowTheStoredParent", map[int64]int{21: 1 + 4 + 4, 22: 1 + 4}, func(e *env) {
-		e.must(e.db.Create(&[]Purchase{purchase(21, "A"), purchase(22, "B")}))
-		for _, conflict := range []clause.OnConflict{doNothing(), doUpdate("address_id", "number")} {
-			list := []Purchase{
-				{Number: "A", Lines: []PurchaseLine{{Parts: []LinePart{{}}}}, Tags: []*Tag{{Text: "a" + fmt.Sprint(conflict.DoNothing)}}},
-				{Number: "B", Lines: []PurchaseLine{{Parts: []LinePart{{}}}}},
-			}
-			e.must(e.onShard(40).Clauses(conflict).Create(&list))
-		}
 	}),
 	onShards("OmittedAssociationsHaveNoSay", map[int64]int{12: 1 + 1 + 1 + 2 + 1 + 2, 16: 3}, func(e *env) {
 		e.must(e.db.Create(&Shopper{ID: keyOn(12, 1), Email: "twelve"}))
@@ -262,17 +231,6 @@ var shardCases = []testCase{
 	onShards("GraphOfARootByValueFollowsItsKey", map[int64]int{25: 3}, func(e *env) {
 		e.must(e.db.Create(Shopper{ID: keyOn(25, 1), Email: "25", Purchases: []Purchase{{Number: "A", Lines: []PurchaseLine{{}}}}}))
 	}),
-	onShards("KeysThatAreSetStayAndARetryKeepsThem", map[int64]int{50: purchaseRows - 3, 51: 1, 52: 1, 53: 1}, func(e *env) {
-		p := wholePurchase("A")
-		p.ID, p.Lines[1].ID, p.Bill.ID = types.ID[Purchase](keyOn(50, 1)), keyOn(51, 1), keyOn(52, 1)
-		p.Shopper.ID = keyOn(53, 1)
-		tx := e.db.Begin()
-		e.must(tx.WithContext(core.OnShard(e.Context(), 54)).Create(&p))
-		lines := slices.Clone(p.Lines)
-		e.must(tx.Rollback())
-		e.must(e.onShard(55).Clauses(upsertAll()).Create(&p))
-		equal(e, "line 0", p.Lines[0].ID, lines[0].ID)
-	}),
 	onShards("RowOnTwoShardsIsRefusedBeforeAnySQL", map[int64]int{8: 1}, func(e *env) {
 		lines := func() []PurchaseLine { return []PurchaseLine{{SKU: "1"}, {Parts: []LinePart{{Stock: nullKeyOn(7)}}}} }
 		stored := purchase(8, "A")
@@ -287,6 +245,17 @@ var shardCases = []testCase{
 		e.fails(e.db.Updates(&Purchase{ID: stored.ID, Lines: lines()}), gormplugin.ErrShard)
 	}),
 
+	{"FurtherKeysAreOnTheShardOfARowThatHasItsKey", func(e *env) {
+		type Pallet struct {
+			ID     types.Snowflake
+			Public string              `gorm:"size:40;snowflake"`
+			Stock  types.NullSnowflake `snowkey:"shard"`
+		}
+		e.sharded(&Pallet{})
+		p := Pallet{ID: keyOn(5, 1), Stock: nullKeyOn(7)}
+		e.must(e.db.Create(&p))
+		equal(e, "shard of the other key", shardLayout.Shard(types.MustParse(p.Public)), 5)
+	}},
 	{"RowDoesNotFollowAStoredRowThatAnotherReferenceMetAsWell", func(e *env) {
 		type Ware struct {
 			ID  types.Snowflake
@@ -324,43 +293,5 @@ var shardCases = []testCase{
 		depot := Depot{Bays: []Bay{bay()}}
 		e.must(e.onShard(9).Create(&depot))
 		equal(e, "shard of a bay", shardLayout.Shard(depot.Bays[0].ID), 9)
-	}},
-	{"FurtherKeysAreOnTheShardOfARowThatHasItsKey", func(e *env) {
-		type Pallet struct {
-			ID     types.Snowflake
-			Public string              `gorm:"size:40;snowflake"`
-			Stock  types.NullSnowflake `snowkey:"shard"`
-		}
-		e.sharded(&Pallet{})
-		p := Pallet{ID: keyOn(5, 1), Stock: nullKeyOn(7)}
-		e.must(e.db.Create(&p))
-		equal(e, "shard of the other key", shardLayout.Shard(types.MustParse(p.Public)), 5)
-	}},
-	{"JoinRowsHaveAFieldOfTheirOwnOrFollowTheOwner", func(e *env) {
-		type Player struct{ ID types.Snowflake }
-		type Squad struct {
-			ID      types.Snowflake
-			Players []Player `gorm:"many2many:lineups"`
-			Guests  []Player `gorm:"many2many:visits"`
-		}
-		type Lineup struct {
-			ID                types.Snowflake
-			SquadID, PlayerID types.Snowflake `gorm:"uniqueIndex:lineup_pair"`
-		}
-		type Visit struct {
-			ID       types.Snowflake
-			SquadID  types.Snowflake `gorm:"uniqueIndex:visit_pair"`
-			PlayerID types.Snowflake `gorm:"uniqueIndex:visit_pair" snowkey:"shard"`
-		}
-		e.sharded(&Player{})
-		e.ok("SetupJoinTable", errors.Join(e.db.SetupJoinTable(&Squad{}, "Players", &Lineup{}), e.db.SetupJoinTable(&Squad{}, "Guests", &Visit{})))
-		e.migrate(&Squad{}, &Lineup{}, &Visit{})
-		squad := Squad{ID: keyOn(1, 1), Players: []Player{{ID: keyOn(2, 1)}}, Guests: []Player{{ID: keyOn(3, 1)}}}
-		e.must(e.onShard(4).Create(&squad))
-		for table, want := range map[string]int64{"lineups": 1, "visits": 3} {
-			list := e.keys(table, "id", "squad_id", squad.ID)
-			equal(e, "rows of "+table, len(list), 1)
-			equal(e, "shard of "+table, shardLayout.Shard(types.Snowflake(list[0])), want)
-		}
 	}},
 }

@@ -85,13 +85,4 @@ var sourceCases = []testCase{
 		e.must(db.Create(&[]Item{{SKU: "A"}, {SKU: "B"}}))
 		e.stored("items", "sku", "B", 2)
 	}},
-	{"OnePluginServesTwoDatabases", func(e *env) {
-		e.migrate(orderModels...)
-		plugin := gormplugin.New(e.src)
-		for _, number := range []string{"A", "B"} {
-			db, o := e.open(&gorm.Config{}), wholeOrder(number)
-			e.ok("Use and Create", errors.Join(db.Use(plugin), db.Create(&o).Error))
-			e.matches(&o)
-		}
-	}},
 }

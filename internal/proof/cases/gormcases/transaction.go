@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"gorm.io/gorm"
 
@@ -44,44 +43,6 @@ var transactionCases = []testCase{
 		for _, list := range lists {
 			e.matches(&list)
 		}
-	}},
-	{"InTxRunsAgainAfterADeadlock", func(e *env) {
-		if e.db.Name() == "sqlite" {
-			return // one transaction writes at a time
-		}
-		e.migrate(orderModels...)
-		e.must(e.db.Create([]*Order{{Number: "1"}, {Number: "2"}}))
-		var both, end sync.WaitGroup // have their first row in the first run
-		both.Add(2)
-		var runs atomic.Int64
-		for i := range 2 {
-			made := Order{Number: fmt.Sprint("made", i)}
-			end.Go(func() {
-				here := sync.OnceFunc(both.Done)
-				defer here() // lets the other one go on if this one fails
-				err := gormplugin.InTx(e.Context(), e.db, nil, func(tx *gorm.DB) error {
-					runs.Add(1)
-					for _, number := range []int{1 + i, 2 - i} {
-						if err := tx.Model(&Order{}).Where("number = ?", fmt.Sprint(number)).Update("note", "met").Error; err != nil {
-							return err
-						}
-						here()
-						both.Wait()
-					}
-					return tx.Create(&made).Error
-				})
-				if err != nil {
-					e.Errorf("InTx = %v; want no error", err)
-				}
-			})
-		}
-		end.Wait()
-		// There may be more: a quick loser may lock its first row again before the winner has
-		// noticed that it may.
-		if runs.Load() < 3 {
-			e.Errorf("%d runs; want 3 or more, one of them for the one that lost", runs.Load())
-		}
-		e.count("orders", 4)
 	}},
 	{"InTxRunsAgainAfterASerializationFailure", func(e *env) {
 		if e.db.Name() != "postgres" {

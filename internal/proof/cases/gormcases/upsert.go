@@ -36,9 +36,6 @@ func upsertAll(target ...string) clause.OnConflict {
 	return clause.OnConflict{Columns: columns(target), UpdateAll: true}
 }
 
-// noDefault is why TiDB cannot run a case.
-const noDefault = "DEFAULT (3+4) is no default of TiDB"
-
 func (e *env) mysql() bool { return e.db.Name() == "mysql" }
 
 // tellsMet reports whether a DO NOTHING returns the keys of the rows that it met. On
@@ -199,20 +196,6 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 			e.stored("labels", "text", again[i].Text, again[i].ID)
 		}
 	}},
-	{"MapsGetTheStoredKeysWhereverTheKeyStands", func(e *env) {
-		e.withOld()
-		m := map[string]any{"id": "42", "number": "old2"} // as from JSON
-		e.must(e.db.Model(&Order{}).Clauses(doNothing("number")).Create(m))
-		id, _ := m["id"].(types.Snowflake)
-		e.stored("orders", "number", "old2", id)
-		list := []map[string]any{{"Number": "new", "Note": "x"}, {"Number": "old2", "Note": "x", "ID": nil}}
-		e.must(e.db.Model(&Order{}).Clauses(doUpdate("note", "number")).Create(&list))
-		equal(e, "len", len(list), 2)
-		id, _ = list[0]["id"].(types.Snowflake)
-		e.stored("orders", "number", "new", id)
-		id, _ = list[1]["ID"].(types.Snowflake)
-		e.stored("orders", "number", "old2", id)
-	}},
 	// A default of the database stands in a unique key, and tells nobody by which value a row was met.
 	{"ATimeThatTheDatabaseFillsIsNotThatOfTheRow", func(e *env) {
 		e.only(!e.mysql(), "its upserts have no target")
@@ -232,7 +215,7 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 		}
 	}},
 	{"DoUpdateStillReturnsWhatTheDatabaseFills", func(e *env) {
-		e.only(!e.tidb(), noDefault)
+		e.only(!e.tidb(), "DEFAULT (3+4) is no default of TiDB")
 		type Stamped struct {
 			ID    types.Snowflake
 			Name  string `gorm:"size:40;uniqueIndex"`
@@ -255,43 +238,6 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 			id, _ := m["id"].(types.Snowflake)
 			e.stored("stampeds", "name", "A", id)
 		}
-	}},
-	{"OnlyWhatIsSentIsLookedUp", func(e *env) {
-		e.migrate(&Customer{})
-		one, two := "1", "2"
-		e.must(e.db.Create(&[]Customer{{Email: "a", Phone: &one}, {Email: "", Phone: &two}}))
-		c := Customer{Email: "", Phone: &one}
-		e.must(e.db.Omit("Email").Clauses(doNothing()).Create(&c))
-		e.stored("customers", "email", "a", c.ID)
-		if e.tidb() {
-			return // noDefault
-		}
-		type Coded struct {
-			ID   types.Snowflake
-			Name string `gorm:"size:40;uniqueIndex"`
-			Code int64  `gorm:"uniqueIndex;default:(3+4)"`
-		}
-		e.migrate(&Coded{})
-		e.must(e.db.Model(&Coded{}).Create(map[string]any{"name": "zero", "code": 0}))
-		e.must(e.db.Create(&Coded{Name: "A"}))
-		coded := Coded{Name: "A"} // its code is the database's, not 0
-		e.must(e.db.Clauses(doNothing()).Create(&coded))
-		e.stored("codeds", "name", "A", coded.ID)
-	}},
-	{"ChildThatIsStoredAlreadyIsRefusedOrRight", func(e *env) {
-		e.migrate(&Shipment{}, &Parcel{})
-		first, second := Shipment{Parcels: []Parcel{{Code: "A"}}}, Shipment{Parcels: []Parcel{{Code: "B"}, {Code: "A"}}}
-		e.must(e.db.Create(&first))
-		tx := e.db.Create(&second)
-		if !e.mysql() {
-			equal(e, "error of a duplicate child", tx.Error != nil, true)
-			return
-		}
-		// MySQL updates the row that it meets, whatever the key: the parcel
-		// changes hands. Its key in memory has to be its own.
-		e.must(tx)
-		e.matches(&second)
-		equal(e, "ID of the parcel", second.Parcels[1].ID, first.Parcels[0].ID)
 	}},
 	{"UnresolvedKeyIsAnErrorWhereAssociationsFollow", func(e *env) {
 		type Leaf struct{ ID, PostID types.Snowflake }
