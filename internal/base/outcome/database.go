@@ -45,7 +45,7 @@ func (d *Database) begin(ctx context.Context, opts *sql.TxOptions) (Tx, error) {
 
 // commit commits a transaction.
 func (d *Database) commit(ctx context.Context, tx Tx) error {
-	if d.Cancels == CancelsAll || ctx.Done() == nil {
+	if d.Cancels == CancelsAll {
 		return tx.Commit()
 	}
 	return Do(ctx, 0, tx.Commit)
@@ -56,7 +56,7 @@ func (d *Database) commit(ctx context.Context, tx Tx) error {
 // after it.
 func (d *Database) rollback(ctx context.Context, tx Tx, err error) error {
 	switch {
-	case d.Cancels == CancelsAll || ctx.Done() == nil:
+	case d.Cancels == CancelsAll:
 		return tx.Rollback()
 	case errors.Is(err, wait.ErrNoAnswer):
 		go func() { _ = tx.Rollback() }()

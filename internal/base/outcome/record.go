@@ -226,7 +226,6 @@ func (r *Record) Recheck(ctx context.Context, c Cancels, tx Tx) error {
 		if !n.suspect {
 			continue
 		}
-		n.suspect = false
 		for _, key := range []types.Snowflake{n.Key, n.first, 0} {
 			if n.Key = key; key == 0 {
 				break

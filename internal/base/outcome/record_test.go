@@ -6,7 +6,10 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/DATA-DOG/go-sqlmock"
+
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
 )
 
 func TestLastInsertedKeyOfATableIsTheProof(t *testing.T) {
@@ -34,6 +37,7 @@ func TestLastInsertedKeyOfATableIsTheProof(t *testing.T) {
 func TestRolledBackToASavepointTheRowsOfBeforeAreTheProof(t *testing.T) {
 	orders, items := KeyColumn{Dialect: dialect.SQLite, Table: "orders", Column: "id"}, KeyColumn{Dialect: dialect.SQLite, Table: "items", Column: "id"}
 	r := &Record{}
+	r.Release("none")
 	r.Add(orders, 1)
 	r.Savepoint("a")
 	r.Add(orders, 2)
@@ -102,6 +106,8 @@ func TestRecheckKeepsWhatIsThere(t *testing.T) {
 	} {
 		r := &Record{}
 		c.note(r)
+		before := r.Proofs()
+		r.Savepoint("before")
 		tx, err := db.Begin()
 		if err != nil {
 			t.Fatal(err)
@@ -109,13 +115,48 @@ func TestRecheckKeepsWhatIsThere(t *testing.T) {
 		if err := r.Recheck(t.Context(), CancelsAll, tx); err != nil || !reflect.DeepEqual(r.Proofs(), c.want) {
 			t.Errorf("Recheck(%s) = %v, and Proofs() = %v; want nil and %v", name, err, r.Proofs(), c.want)
 		}
+		if err := hiddenSQLite(t.Context(), tx, []Proof{{missing, 2}}); !errors.Is(err, ErrHidden) {
+			t.Errorf("hiddenSQLite(no such table) = %v; want ErrHidden", err)
+		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
+		}
+		if err := hiddenSQLite(t.Context(), tx, []Proof{{orders, 1}}); !errors.Is(err, sql.ErrTxDone) {
+			t.Errorf("hiddenSQLite(transaction that is over) = %v; want ErrTxDone", err)
+		}
+		if r.RollbackTo("before"); !reflect.DeepEqual(r.Proofs(), before) {
+			t.Errorf("Recheck(%s) has left the savepoint with %v; want %v", name, r.Proofs(), before)
 		}
 		r.Add(orders, 2)
 		r.Suspect()
 		if err := r.Recheck(t.Context(), CancelsAll, tx); !errors.Is(err, sql.ErrTxDone) {
 			t.Errorf("Recheck(transaction that is over) = %v; want ErrTxDone", err)
 		}
+	}
+}
+
+// A role that may not read the rows has no proof of them, and goes on.
+func TestRecheckOfRowsThatMayNotBeReadHasNoProof(t *testing.T) {
+	orders := KeyColumn{Dialect: dialect.MySQL, Table: "orders", Column: "id"}
+	for number, want := range map[uint16]bool{1142: true, 1054: true, 1205: false} {
+		db, mock, err := sqlmock.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mock.ExpectBegin()
+		for range 2 { // the last and the first
+			mock.ExpectQuery("SELECT 1 FROM `orders`").WillReturnError(drivererrors.MySQL(number))
+		}
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Record{}
+		r.Add(orders, 1)
+		r.Suspect()
+		if err := r.Recheck(t.Context(), CancelsAll, tx); (err == nil) != want || want && r.Proofs() != nil {
+			t.Errorf("Recheck(error %d) = %v, with the proofs %v; want no error: %v", number, err, r.Proofs(), want)
+		}
+		_ = db.Close()
 	}
 }

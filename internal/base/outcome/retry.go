@@ -62,7 +62,7 @@ func (a *Attempts) Run(ctx context.Context) error {
 func (a *Attempts) try(ctx context.Context) (End, *Record, error) {
 	t := &Transaction{Database: a.Database, Opts: a.Opts}
 	o, err := t.Run(ctx, func(tx Tx) error { return a.Fn(tx, &t.Record) })
-	if o == RolledBack && t.Record.strayed() {
+	if o != Committed && t.Record.strayed() {
 		o = Abandoned // something may be stored
 	}
 	return o, &t.Record, err
@@ -72,7 +72,7 @@ func (a *Attempts) try(ctx context.Context) (End, *Record, error) {
 // key, it looks for the rows of that attempt once more. They are not there, unless Settle
 // misjudges the database.
 func (a *Attempts) resolve(ctx context.Context, err error) error {
-	if a.lost == nil || !dialect.DuplicateKey(err) && (a.Duplicate == nil || !errors.Is(err, a.Duplicate)) {
+	if a.lost == nil || !dialect.DuplicateKey(err) && !errors.Is(err, a.Duplicate) {
 		return err
 	}
 	p := a.pending(a.lost)

@@ -109,10 +109,8 @@ func (d Pending) Ask(ctx context.Context, judge func(Look) (known bool, err erro
 		switch {
 		case err == nil && known:
 			return nil
-		case err == nil && ctx.Err() == nil:
-			continue
 		case err == nil:
-			err = ErrOpen
+			continue
 		}
 		if known || wait.Sleep(ctx, delay(n)) != nil {
 			return fmt.Errorf("looking for the row: %w", err)
@@ -134,8 +132,8 @@ func passes(err error) bool {
 	if dialect.Refused(err) {
 		return false
 	}
-	return IsAnswer(err) || dialect.BadConnection(err) || errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, standby.ErrSlow) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	return IsAnswer(err) || dialect.BadConnection(err) || errors.Is(err, standby.ErrSlow) ||
+		errors.As(err, new(net.Error)) || errors.Is(err, context.Canceled) // net.ErrClosed and context.DeadlineExceeded are a net.Error
 }
 
 // IsAnswer reports whether err comes from a database.

@@ -6,12 +6,16 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/standby"
 	"github.com/snowkey/snowkey/internal/proof/servers/drivererrors"
+	"github.com/snowkey/snowkey/types"
 )
 
 // begin begins transactions of db.
@@ -36,6 +40,9 @@ func TestRowIsLookedForByQuotedNames(t *testing.T) {
 	} {
 		if got := c.at.text(); got != c.text {
 			t.Errorf("text(%v) = %q; want %q", c.at, got, c.text)
+		}
+		if text, key := (Proof{KeyColumn{Text: true}, 7}).value(), (Proof{c.at, 7}).value(); text != "7" || key != types.Snowflake(7) {
+			t.Errorf("value() = %#v of a text, %#v of a key; want \"7\" and 7", text, key)
 		}
 		if got := c.at.lock(); c.lock != "" && got != c.lock {
 			t.Errorf("lock(%v) = %q; want %q", c.at, got, c.lock)
@@ -95,9 +102,13 @@ func TestAbsenceProvesNothingWhereSeveralServersTakeWrites(t *testing.T) {
 		{"MariaDB", map[string]string{"version": "10.11.6-MariaDB", "wsrep_on": "OFF", "wsrep_provider": "none"}, nil},
 		{"MariaDB 12", map[string]string{"read_only": "OFF"}, nil},
 		{"Percona XtraDB, not clustered", map[string]string{"wsrep_on": "ON", "wsrep_provider": "none"}, nil},
+		{"Galera, without its library", map[string]string{"wsrep_on": "ON", "wsrep_provider": ""}, nil},
+		{"Galera, off", map[string]string{"wsrep_on": "OFF", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"}, nil},
 		{"Galera", map[string]string{"wsrep_on": "ON", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"}, ErrServers},
 		{"Group replication, one primary", map[string]string{"group_replication_single_primary_mode": "ON", "group_replication_group_name": "a"}, nil},
 		{"Group replication, several", map[string]string{"group_replication_single_primary_mode": "OFF", "group_replication_group_name": "a"}, ErrServers},
+		{"Group replication, never begun", map[string]string{"group_replication_single_primary_mode": "OFF", "group_replication_group_name": ""}, nil},
+		{"Primary of Aurora", map[string]string{"read_only": "0"}, nil},
 		{"Replica", map[string]string{"read_only": "ON"}, ErrReplica},
 		{"Replica, MariaDB 12", map[string]string{"read_only": "NO_LOCK"}, ErrReplica},
 		{"Aurora's reader", map[string]string{"innodb_read_only": "1"}, ErrReplica},
@@ -124,6 +135,11 @@ func TestAbsenceProvesNothingWhereSeveralServersTakeWrites(t *testing.T) {
 			}
 			if err := aloneMySQL(t.Context(), tx); !errors.Is(err, c.want) {
 				t.Errorf("aloneMySQL(%v) = %v; want %v", c.change, err, c.want)
+			}
+			mock.ExpectQuery("SHOW VARIABLES").WillReturnRows(sqlmock.NewRows([]string{"Variable_name", "Value"}).AddRow("version", "8.4.2"))
+			mock.ExpectQuery("SHOW VARIABLES").WillReturnError(io.EOF)
+			if none, lost := aloneMySQL(t.Context(), tx), aloneMySQL(t.Context(), tx); none != nil || !errors.Is(lost, io.EOF) {
+				t.Errorf("aloneMySQL(few variables, answer lost) = %v, %v; want nil, EOF", none, lost)
 			}
 		})
 	}
@@ -182,5 +198,63 @@ func TestARowMayBeInAnotherDatabaseOfMySQL(t *testing.T) {
 			t.Errorf("%s: elsewhereMySQL() = %t, %v; want %t, %v", name, others, err, c.others, c.want)
 		}
 		_ = db.Close()
+	}
+}
+
+// On MySQL one look tells, because it waits for the transaction.
+func TestALookAtMySQLSaysWhatItProves(t *testing.T) {
+	for name, c := range map[string]struct {
+		readOnly string
+		others   int
+		want     Look
+	}{
+		"alone":     {"OFF", 0, Look{over: true}},
+		"another":   {"OFF", 1, Look{over: true, Others: true}},
+		"a replica": {"ON", 0, Look{over: true, Proves: ErrReplica}},
+	} {
+		db, mock, err := sqlmock.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		none := func() *sqlmock.Rows { return sqlmock.NewRows([]string{"1"}) }
+		mock.ExpectBegin()
+		mock.ExpectQuery("SELECT 1 FROM `orders`").WillReturnRows(none())
+		mock.ExpectQuery("SHOW VARIABLES").WillReturnRows(sqlmock.NewRows([]string{"Variable_name", "Value"}).AddRow("version", "8.4.2").AddRow("read_only", c.readOnly))
+		if c.want.Proves == nil {
+			tables := sqlmock.NewRows([]string{"table_schema", "table_type", "here"}).AddRow("shop", "BASE TABLE", true)
+			for range c.others {
+				tables.AddRow("archive", "BASE TABLE", false)
+			}
+			mock.ExpectQuery("information_schema.tables").WillReturnRows(tables)
+			for range c.others {
+				mock.ExpectQuery("SELECT 1 FROM `archive`.`orders`").WillReturnRows(none())
+			}
+		}
+		mock.ExpectRollback()
+		d := Pending{Database: &Database{Begin: begin(db)}, Proofs: []Proof{{KeyColumn{Dialect: dialect.MySQL, Table: "orders", Column: "id"}, 7}}}
+		if s, err := d.look(t.Context()); err != nil || s.Found || s.over != c.want.over || s.Others != c.want.Others || !errors.Is(s.Proves, c.want.Proves) {
+			t.Errorf("look(%s) = %+v, %v; want %+v", name, s, err, c.want)
+		}
+		if err := mock.ExpectationsWereMet(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = db.Close()
+	}
+}
+
+func TestLookGoesOnAfterWhatPasses(t *testing.T) {
+	for err, want := range map[error]bool{
+		drivererrors.Postgres("57P03"): true, io.EOF: true, net.UnknownNetworkError("x"): true, net.ErrClosed: true, standby.ErrSlow: true,
+		context.DeadlineExceeded: true, context.Canceled: true, drivererrors.Postgres("42501"): false, errors.New("mock"): false,
+	} {
+		if got := passes(err); got != want {
+			t.Errorf("passes(%v) = %v; want %v", err, got, want)
+		}
+	}
+	for failed, unknown := range map[error]bool{drivererrors.Postgres("42501"): false, errors.New("mock"): true} {
+		on := &Database{Begin: func(context.Context, *sql.TxOptions) (Tx, error) { return nil, failed }}
+		if err := (Pending{Database: on}).Ask(t.Context(), nil); !errors.Is(err, failed) || errors.Is(err, ErrUnknownDatabase) != unknown {
+			t.Errorf("Ask(where a look fails with %v) = %v; want it, of no known database: %v", failed, err, unknown)
+		}
 	}
 }

@@ -54,7 +54,7 @@ func (t *Transaction) Run(ctx context.Context, fn func(Tx) error) (End, error) {
 		}
 		return Abandoned, err
 	}
-	if !cut && dialect.EndedBefore(err) { // a row proves nothing of those before it
+	if dialect.EndedBefore(err) { // a row proves nothing of those before it
 		return InDoubt, t.Unknown(ctx, err, errEnded, nil)
 	}
 	p := t.pending(&t.Record)
