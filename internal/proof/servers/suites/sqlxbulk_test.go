@@ -505,30 +505,6 @@ type bulkNote struct {
 	Note string          `db:"note"`
 }
 
-// A role with policies can insert what they allow, but not by COPY. Superusers and
-// owners have no policies.
-func TestRowsUnderAPolicyAreInserted(t *testing.T) {
-	d := sqlxOn(t, "pgx")
-	for _, text := range []string{
-		"CREATE TABLE policed (id bigint PRIMARY KEY, note text)",
-		"ALTER TABLE policed ENABLE ROW LEVEL SECURITY",
-		"CREATE POLICY quiet ON policed USING (true) WITH CHECK (note = '')",
-	} {
-		execSqlx(t, d.DB, text)
-	}
-	role := newRole(t, d.DB.DB, "GRANT ALL ON policed TO $role")
-	tx := d.DB.MustBegin()
-	defer func() { _ = tx.Rollback() }()
-	tx.MustExec("SET LOCAL ROLE " + role)
-	h := sqlxhelper.New(sqlxcases.NewCounter(0), sqlxhelper.WithCopy(pgxcopy.Copier{}, 11))
-	if err := h.InsertMany(context.Background(), tx, "policed", make([]bulkNote, 30)); err != nil {
-		t.Errorf("InsertMany(rows that the policy allows) = %v; want nil", err)
-	}
-	if err := h.InsertMany(context.Background(), tx, "policed", slices.Repeat([]bulkNote{{Note: "x"}}, 30)); sqlState(err) != "42501" {
-		t.Errorf("InsertMany(rows that the policy forbids) = %v; want 42501", err)
-	}
-}
-
 // COPY would fill the identity and ignore the rule. All ways do what INSERT does.
 func TestTablesWhereCopyDiffersAreInsertedInto(t *testing.T) {
 	d := sqlxOn(t, "pgx")
