@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
@@ -111,45 +110,4 @@ func (e endingTx) ExecContext(ctx context.Context, query string, args ...any) (s
 		}
 	}
 	return e.Tx.ExecContext(ctx, query, args...)
-}
-
-// The context of a call may end at any time. If the transaction is lost with it,
-// the error says so. Which statement it hits is chance, and the claim holds for
-// all.
-func TestCallThatIsCanceledSaysWhetherTheTransactionGoesOn(t *testing.T) {
-	t.Parallel()
-	for _, w := range ways {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			d := w.place(t).sqlx(t)
-			execSqlx(t, d.DB, "CREATE TABLE suppressed (id BIGINT PRIMARY KEY, n BIGINT)")
-			h := sqlxhelper.New(sqlxcases.NewCounter(0))
-			outcomes := map[string]int{}
-			for i := range 20 {
-				tx := d.DB.MustBegin()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Microsecond)
-				err := h.InsertMany(ctx, tx, "suppressed", make([]suppressed, 3))
-				cancel()
-				_, next := tx.Exec("SELECT 1")
-				switch {
-				case errors.Is(err, sqlxhelper.ErrTxBroken):
-					outcomes["broken"]++
-					if next == nil || !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("InsertMany() = %v, and the next statement %v; want context.DeadlineExceeded and an error", err, next)
-					}
-				case next != nil:
-					t.Errorf("InsertMany() = %v, and the next statement %v; want ErrTxBroken", err, next)
-				case err != nil:
-					outcomes["failed"]++
-					if !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("InsertMany() = %v; want context.DeadlineExceeded", err)
-					}
-				default:
-					outcomes["inserted"]++
-				}
-				_ = tx.Rollback() // which fails on a connection that is gone
-			}
-			t.Logf("%v", outcomes)
-		})
-	}
 }
