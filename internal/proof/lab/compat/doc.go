@@ -2,7 +2,4 @@
 // generators of code, configuration, API descriptions. docs/types.md has the results. It also
 // reads the keys of other generators with the layouts of docs/existing.md. It is a module of
 // its own, so no user downloads these libraries.
-//
-// The packages below it follow keys above 2^53 out of Go, to where they may become doubles;
-// docs/doubles.md has those results.
 package compat

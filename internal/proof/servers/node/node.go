@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
@@ -83,18 +82,6 @@ func Make(t testing.TB, folder, out, script string, args ...string) {
 		t.Fatal(err)
 	}
 	_ = os.Rename(unfinished, kept) // unless another test has been faster
-}
-
-// Lines runs a script that prints a line for each document, and returns the lines. The script's
-// arguments are those given, and after them the documents.
-func Lines(t testing.TB, folder, script string, documents []string, args ...string) []string {
-	t.Helper()
-	out := Run(t, folder, script, append(args, documents...)...)
-	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != len(documents) {
-		t.Fatalf("node %s prints %d lines; want %d:\n%s", script, len(lines), len(documents), out)
-	}
-	return lines
 }
 
 // program returns the path of a program of node. Without one it ends the test.

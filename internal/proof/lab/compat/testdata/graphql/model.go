@@ -28,10 +28,3 @@ type NewOrder struct {
 
 // Customer is a mark.
 type Customer struct{}
-
-// Doubles is a key in the types that lose its digits.
-type Doubles struct {
-	Int   int
-	Int64 int64
-	Float float64
-}

@@ -56,10 +56,6 @@ func (s *server) Orders(_ context.Context, ids []types.Snowflake, after *types.S
 	return found, nil
 }
 
-func (s *server) Doubles(_ context.Context, id types.Snowflake) (*graphql.Doubles, error) {
-	return &graphql.Doubles{Int: int(id), Int64: id.Int64(), Float: float64(id)}, nil
-}
-
 // ask returns the response to an operation. The variables are a JSON object.
 func (s *server) ask(t *testing.T, operation, variables string) string {
 	t.Helper()
