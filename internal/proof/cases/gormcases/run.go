@@ -68,7 +68,7 @@ func checks() []testCase {
 // cases returns the cases of the plugin.
 func cases() []testCase {
 	return slices.Concat(assignCases, mapCases, graphCases, keyCases(), otherCases(), fieldCases, statementCases, sourceCases, upsertCases, scopeCases,
-		limitCases, transactionCases, impossibleCases, keylessCases, propertyCases, referenceCases, shardCases,
+		transactionCases, impossibleCases, keylessCases, propertyCases, referenceCases, shardCases,
 	)
 }
 

@@ -57,15 +57,6 @@ var sourceCases = []testCase{
 		equal(e, "Base", h.Base, nil)
 		e.fails(e.db.Create(Holder{Name: "B"}), gorm.ErrInvalidValue) // and does not panic
 	}},
-	{"SourceErrorForAChildRollsTheParentBack", func(e *env) {
-		e.migrate(orderModels...)
-		e.src.failAt, e.src.err = 2, errSource
-		o := Order{Number: "A", Items: []Item{{SKU: "1"}}}
-		e.fails(e.db.Create(&o), errSource)
-		e.count("orders", 0)
-		e.count("items", 0)
-		equal(e, "Items[0].ID", o.Items[0].ID, 0)
-	}},
 	{"SourceIsAskedBeforeAConnectionIsTaken", func(e *env) {
 		e.migrate(&Item{})
 		db := e.open(&gorm.Config{})

@@ -101,4 +101,19 @@ var statementCases = []testCase{
 		e.must(e.with(e.src).Clauses(doNothing()).Create(&list))
 		e.matches(&list)
 	}},
+	{"MoreRowsThanParametersAreAnErrorAndRolledBack", func(e *env) {
+		e.migrate(orderModels...)
+		o := Order{Number: "A", Items: make([]Item, 22_000)}
+		if e.db.Create(&o).Error == nil {
+			e.Error("Create with 66,000 parameters = nil; want the database's error")
+		}
+		e.count("orders", 0)
+		e.count("items", 0)
+		// The way out, with the structs of the failure and their keys.
+		id, last := o.ID, o.Items[21_999].ID
+		e.must(e.db.Session(&gorm.Session{CreateBatchSize: 5000}).Create(&o))
+		e.stored("orders", "number", "A", id)
+		equal(e, "ID of the last item", o.Items[21_999].ID, last)
+		e.count("items", 22_000)
+	}},
 }
