@@ -24,10 +24,9 @@
 //     12 bits of sequence takes 244 ns per ID (1 ms / 4,096) with any code, so Next and
 //     Contention use 22 bits, where no generator reaches the end of a millisecond. Fill
 //     would reach it, and uses 27. Saturation uses 12.
-//   - Every source has a loop of its own over a slice of its type. None pays for an
-//     interface or a closure per ID.
+//   - Every source has a loop of its own over a slice. None pays for an interface or a
+//     closure per ID.
 //   - IDs that are kept are sorted and compared, outside the measured time. dup/op is how
-//     many equal another one. Duplicates of snowkey fail the run; those of the
-//     lock-free generator of articles are shown.
+//     many equal another one. Duplicates fail the run.
 //   - Rows are read back and compared with those that were given, value by value.
 package main

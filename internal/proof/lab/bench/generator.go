@@ -6,16 +6,10 @@ import (
 	"strings"
 )
 
-// generatorSources are the sources of Next and Contention, in the order of the table.
-var generatorSources = []entry{
-	{"floor=Since+Add", "floor: `time.Since` + atomic Add"}, {"snowkey", "**snowkey**"}, {"mutex+Since", "own mutex + `time.Since`"},
-	{"article-mutex", "article, mutex"}, {"article-lockfree", "article, lock-free: **repeats**"},
-}
-
 func generatorSections(r *results) map[string]string {
 	goroutines := counts("c", 1, 2, 8, 64)
 	return map[string]string{
-		"cost": grid("ns per ID", generatorSources, append([]entry{{"", "alone"}, {"allocs", "allocations"}}, counts("c", 2, 4, 8, 12, 64)...),
+		"cost": grid("ns per ID", []entry{{"floor=Since+Add", "floor: `time.Since` + atomic Add"}, {"snowkey", "**snowkey**"}}, append([]entry{{"", "alone"}, {"allocs", "allocations"}}, counts("c", 2, 4, 8, 12, 64)...),
 			func(source, column string) string {
 				switch column {
 				case "":
@@ -30,15 +24,6 @@ func generatorSections(r *results) map[string]string {
 		}, goroutines, func(row, c string) string { return saturation(r, row, c) }),
 		"fill": grid("ns per ID", []entry{{"floor=store", "floor: write n consecutive numbers"}, {"snowkey", "**snowkey**, `Fill`"}},
 			counts("n", 1, 10, 100, 1000, 10_000), func(row, n string) string { return r.cell("Fill/"+n+"/"+row, "ns/ID") }),
-		"text": grid("ns (allocations)", []entry{{"snowkey", "**snowkey**"}, {"int64", "int64"}}, []entry{
-			{"Text/String/", "`String`"}, {"Text/Parse/", "`Parse`"}, {"JSON/Marshal/", "JSON of 100, marshal"}, {"JSON/Unmarshal/", "unmarshal"},
-			{"JSONv2/Marshal/", "v2, marshal"}, {"JSONv2/Unmarshal/", "v2, unmarshal"},
-		}, func(row, column string) string {
-			if _, ok := r.median(column+row, "ns/op"); !ok {
-				return ""
-			}
-			return r.cell(column+row, "ns/op") + " (" + r.cell(column+row, "allocs/op") + ")"
-		}),
 	}
 }
 
@@ -82,9 +67,6 @@ func generatorGoals() []goal {
 		{"`Fill` of 100, ns per ID", true, 1.0, "%.2f", func(m *medians) float64 { return m.of("Fill/n=100/snowkey", "ns/ID") }},
 		{"`Fill` of 1,000 and 10,000, ns per ID, worst", true, 0.5, "%.2f", func(m *medians) float64 {
 			return m.extreme(math.Max, "ns/ID", "Fill/n=%d/snowkey", 1000, 10000)
-		}},
-		{"JSON v2, marshal a slice, allocations above `[]int64`", true, 0, "%.0f", func(m *medians) float64 {
-			return m.of("JSONv2/Marshal/snowkey", "allocs/op") - m.of("JSONv2/Marshal/int64", "allocs/op")
 		}},
 	}
 }

@@ -11,8 +11,8 @@ func gormSections(r *results) map[string]string {
 	return map[string]string{
 		"gorm": grid("", []entry{
 			{"one/auto-increment", "**1,000 orders of 5 items, one `Create`:** auto-increment, ms"}, {"one/snowkey", "snowkey"}, {"one/snowkey-unnest", "snowkey, `WithUnnest`"},
-			{"one/preset", "no plugin, keys set by hand"}, {"one/uuid-v7", "UUIDv7"}, {"one/snowkey-assign", "`Assign`, one statement per table"},
-			{"each/auto-increment", "**… 1,000 `Create`s:** auto-increment, ms"}, {"each/snowkey", "snowkey"}, {"each/preset", "no plugin"}, {"each/uuid-v7", "UUIDv7"},
+			{"one/preset", "no plugin, keys set by hand"}, {"one/snowkey-assign", "`Assign`, one statement per table"},
+			{"each/auto-increment", "**… 1,000 `Create`s:** auto-increment, ms"}, {"each/snowkey", "snowkey"}, {"each/preset", "no plugin"},
 			{"save/auto-increment", "**… one `Save`:** auto-increment, ms"}, {"save/snowkey", "snowkey"}, {"save/snowkey-unnest", "snowkey, `WithUnnest`"},
 			{"belongs/auto-increment", "**1,000 shipments with a customer each:** auto-increment, ms"}, {"belongs/snowkey", "snowkey"}, {"belongs/snowkey-unnest", "snowkey, `WithUnnest`"},
 			{"many/auto-increment", "**1,000 articles with two tags each:** auto-increment, ms"}, {"many/snowkey", "snowkey"}, {"many/snowkey-unnest", "snowkey, `WithUnnest`"},
@@ -21,10 +21,6 @@ func gormSections(r *results) map[string]string {
 			{"all/plain", "**all stored:** plain, ms"}, {"all/snowkey", "snowkey"}, {"half/plain", "**half:** plain, ms"}, {"half/snowkey", "snowkey"},
 			{"none/plain", "**none:** plain, ms"}, {"none/snowkey", "snowkey"},
 		}, gormDatabases, func(row, database string) string { return r.against("Upsert/"+database+"/"+row, "plain") }),
-		"deadlocks": grid("deadlocks of 160 statements (ms)", []entry{{"plain", "plain"}, {"snowkey", "snowkey"}}, gormDatabases[1:], func(row, database string) string {
-			name := "UpsertWriters/" + database + "/" + row
-			return fmt.Sprintf("%.1f (%s)", r.mean(name, "deadlocks/op"), r.scaled(name, "ns/op", 1e6))
-		}),
 	}
 }
 
@@ -44,15 +40,6 @@ func (r *results) against(name, base string) string {
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", x/y, s.low, s.high)
 }
 
-// mean returns the mean of the rounds. Few have a deadlock, so a median would hide them.
-func (r *results) mean(name, unit string) float64 {
-	var sum float64
-	for _, v := range r.values[name][unit] {
-		sum += v
-	}
-	return sum / float64(len(r.values[name][unit]))
-}
-
 func gormGoals() []goal {
 	var list []goal
 	for _, d := range gormDatabases {
@@ -67,12 +54,6 @@ func gormGoals() []goal {
 		inTime("upsert of stored rows, against plain", "Upsert/"+d.name+"/all/snowkey", "plain", 1.6)
 		inTime("upsert, half stored", "Upsert/"+d.name+"/half/snowkey", "plain", 1.4)
 		inTime("upsert, none stored", "Upsert/"+d.name+"/none/snowkey", "plain", 1.05)
-		if writers := "UpsertWriters/" + d.name + "/"; d.name != "SQLite" {
-			list = append(list, goal{d.title + ", deadlocks against plain", true, 1.1, "%.2f ×", func(m *medians) float64 {
-				m.of(writers+"plain", "deadlocks/op")
-				return m.mean(writers+"snowkey", "deadlocks/op") / m.mean(writers+"plain", "deadlocks/op")
-			}})
-		}
 	}
 	for _, source := range []string{"free", "generator"} {
 		name := "Assignment/" + source + "/structs/n=5000"

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	gormmysql "gorm.io/driver/mysql"
 	gormpostgres "gorm.io/driver/postgres"
 	gormsqlite "gorm.io/driver/sqlite"
@@ -76,46 +74,7 @@ type (
 		Name string     `gorm:"size:40"`
 		Tags []keyedTag `gorm:"many2many:keyed_article_tags"`
 	}
-
-	uuidOrder orderOf[uuidKey, uuidItem]
-	uuidItem  itemOf[uuidKey]
 )
-
-// A uuidKey is a UUID in 16 bytes, in the type that people use for it on each
-// database.
-type uuidKey uuid.UUID
-
-// GormDBDataType is asked by AutoMigrate.
-func (uuidKey) GormDBDataType(db *gorm.DB, _ *schema.Field) string {
-	switch db.Name() {
-	case "postgres":
-		return "uuid"
-	case "mysql":
-		return "binary(16)"
-	default:
-		return "blob"
-	}
-}
-
-// Value gives the 16 bytes. PostgreSQL's driver takes them for a uuid as they are.
-func (k uuidKey) Value() (driver.Value, error) { return k[:], nil }
-
-// Scan takes what Value gives.
-func (k *uuidKey) Scan(v any) error { return (*uuid.UUID)(k).Scan(v) }
-
-// newUUID gives key a UUID of version 7 unless it has one. Its time comes first, so
-// rows are stored in the order of the index, as with the other keys.
-func newUUID(key *uuidKey) error {
-	if *key != (uuidKey{}) {
-		return nil
-	}
-	id, err := uuid.NewV7()
-	*key = uuidKey(id)
-	return err
-}
-
-func (o *uuidOrder) BeforeCreate(*gorm.DB) error { return newUUID(&o.ID) }
-func (i *uuidItem) BeforeCreate(*gorm.DB) error  { return newUUID(&i.ID) }
 
 // list returns n rows.
 func list[T any](n int, row func(i int) T) []T {
@@ -156,14 +115,6 @@ func presetOrders() []keyedOrder {
 		}
 	}
 	return rows
-}
-
-func uuidOrders() []uuidOrder {
-	return list(benchOrders, func(i int) uuidOrder {
-		return uuidOrder{Number: orderNumber(i), Total: int64(i), Items: list(benchItems, func(j int) uuidItem {
-			return uuidItem{SKU: sku(i, j), Quantity: j}
-		})}
-	})
 }
 
 func customer(i int) string { return fmt.Sprintf("customer-%d", i) }
@@ -262,15 +213,15 @@ var benchGORMTargets = []gormTarget{
 	{"SQLite", sqlite, false}, {"PostgreSQL", postgres, false}, {"MariaDB", mariaDB, false}, {"MariaDBWithoutReturning", mariaDB, true}, {"MySQL", mySQL, false},
 }
 
-// dialector opens a file, a schema or a database of its own. The settings are for PostgreSQL.
-func (t gormTarget) dialector(b *testing.B, settings string) func() gorm.Dialector {
+// dialector opens a file, a schema or a database of its own.
+func (t gormTarget) dialector(b *testing.B) func() gorm.Dialector {
 	dsn := t.space(b)
 	return func() gorm.Dialector {
 		switch t.dialect {
 		case "sqlite":
 			return gormsqlite.Open(strings.Replace(dsn, "_synchronous=NORMAL", "_synchronous=OFF", 1))
 		case "postgres":
-			return gormpostgres.Open(dsn + settings)
+			return gormpostgres.Open(dsn)
 		}
 		return gormmysql.New(gormmysql.Config{DSN: dsn, DisableWithReturning: t.withoutReturning})
 	}
@@ -284,7 +235,7 @@ func (t gormTarget) dialector(b *testing.B, settings string) func() gorm.Dialect
 func BenchmarkGORM(b *testing.B) {
 	for _, target := range benchGORMTargets {
 		b.Run(target.name, func(b *testing.B) {
-			dialector := target.dialector(b, "")
+			dialector := target.dialector(b)
 			gen := benchGenerator(b)
 			plugin := gormplugin.New(gen)
 			db := benchDatabase(b, dialector(), plugin)
@@ -303,7 +254,6 @@ func BenchmarkGORM(b *testing.B) {
 				{"one/snowkey", db, benchLines("keyed"), stores(db, create, keyedOrders)},
 				{"one/snowkey-unnest", unnested, benchLines("keyed"), stores(unnested, create, keyedOrders)},
 				{"one/preset", plain, benchLines("keyed"), stores(plain, create, presetOrders)},
-				{"one/uuid-v7", db, benchLines("uuid"), stores(db, create, uuidOrders)},
 				{"one/snowkey-assign", db, benchLines("keyed"), func() func() error {
 					list := keyedOrders()
 					return func() error { return createAssigned(b.Context(), db, plugin, list) }
@@ -311,7 +261,6 @@ func BenchmarkGORM(b *testing.B) {
 				{"each/auto-increment", db, benchLines("counted"), stores(db, createEach, countedOrders)},
 				{"each/snowkey", db, benchLines("keyed"), stores(db, createEach, keyedOrders)},
 				{"each/preset", plain, benchLines("keyed"), stores(plain, createEach, presetOrders)},
-				{"each/uuid-v7", db, benchLines("uuid"), stores(db, createEach, uuidOrders)},
 				{"save/auto-increment", db, benchLines("counted"), stores(db, save, countedOrders)},
 				{"save/snowkey", db, benchLines("keyed"), stores(db, save, keyedOrders)},
 				{"save/snowkey-unnest", unnested, benchLines("keyed"), stores(unnested, save, keyedOrders)},
@@ -441,7 +390,7 @@ func benchDatabase(b *testing.B, dialector gorm.Dialector, plugin *gormplugin.Pl
 	db := benchPlain(b, dialector)
 	err := errors.Join(
 		db.Use(plugin),
-		db.AutoMigrate(&countedOrder{}, &countedItem{}, &keyedOrder{}, &keyedItem{}, &uuidOrder{}, &uuidItem{},
+		db.AutoMigrate(&countedOrder{}, &countedItem{}, &keyedOrder{}, &keyedItem{},
 			&countedShipment{}, &keyedShipment{}, &countedArticle{}, &keyedArticle{}),
 	)
 	if err != nil {

@@ -2,11 +2,7 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"gorm.io/gorm"
@@ -64,11 +60,10 @@ func BenchmarkUpsert(b *testing.B) {
 	}
 }
 
-// benchUpsertDatabase opens a database with the plugin and without, and makes the table. PostgreSQL
-// looks for deadlocks after 10 ms.
+// benchUpsertDatabase opens a database with the plugin and without, and makes the table.
 func benchUpsertDatabase(b *testing.B, target gormTarget) (keyed, plain *gorm.DB) {
 	b.Helper()
-	dialector := target.dialector(b, "&deadlock_timeout=10ms")
+	dialector := target.dialector(b)
 	keyed = benchDatabase(b, dialector(), gormplugin.New(benchGenerator(b)))
 	if err := keyed.AutoMigrate(&benchPerson{}); err != nil {
 		b.Fatalf("AutoMigrate = %v; want no error", err)
@@ -115,63 +110,4 @@ func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
 		once()
 	}
 	b.StopTimer()
-}
-
-// BenchmarkUpsertWriters has 16 writers upsert the same rows, each in an order of its
-// own. One operation is 10 statements of 40 rows by each writer. It counts those that
-// the database refused because of a deadlock. PostgreSQL looks for one after 10 ms, not
-// after a second, so that there is time for many operations.
-func BenchmarkUpsertWriters(b *testing.B) {
-	for _, target := range benchGORMTargets[1:] { // SQLite has one writer
-		b.Run(target.name, func(b *testing.B) {
-			keyed, plain := benchUpsertDatabase(b, target)
-			for _, db := range []*gorm.DB{keyed, plain} {
-				pool, err := db.DB()
-				if err != nil {
-					b.Fatalf("DB = %v; want no error", err)
-				}
-				pool.SetMaxOpenConns(16)
-				pool.SetMaxIdleConns(16)
-			}
-			var last atomic.Int64
-			last.Store(1 << 50)
-			for _, variant := range []struct {
-				name string
-				db   *gorm.DB
-			}{{"plain", plain}, {"snowkey", keyed}} {
-				b.Run(variant.name, func(b *testing.B) {
-					var deadlocks atomic.Int64
-					for range b.N {
-						if err := keyed.Where("1 = 1").Delete(&benchPerson{}).Error; err != nil {
-							b.Fatalf("Delete = %v; want no error", err)
-						}
-						var writers sync.WaitGroup
-						for range 16 {
-							writers.Go(func() {
-								for range 10 {
-									list := benchPeople(400, 0)
-									rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-									list = list[:40]
-									for i := range list {
-										if variant.db == plain {
-											list[i].ID = types.Snowflake(last.Add(1))
-										}
-									}
-									switch err := variant.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error; {
-									case err == nil:
-									case strings.Contains(err.Error(), "eadlock"):
-										deadlocks.Add(1)
-									default:
-										b.Errorf("Create = %v; want no error, or a deadlock", err)
-									}
-								}
-							})
-						}
-						writers.Wait()
-					}
-					b.ReportMetric(float64(deadlocks.Load())/float64(b.N), "deadlocks/op")
-				})
-			}
-		})
-	}
 }

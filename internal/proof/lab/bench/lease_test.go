@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease"
 	"github.com/snowkey/snowkey/core/lease/leasetest"
 	"github.com/snowkey/snowkey/types"
@@ -17,21 +16,16 @@ import (
 // called every 2.5 s, which hardly counts.
 func BenchmarkLease(b *testing.B) {
 	l := layout(wideBits)
-	sources := []source{
-		makeSource("fixed", types.Snowflake.Compare, func(t testing.TB) func([]types.Snowflake) {
-			return nextEach(t, settled(t, newSnowkey(t, l, core.StaticWorker(0))))
-		}),
-		makeSource("leased", types.Snowflake.Compare, func(t testing.TB) func([]types.Snowflake) {
-			worker, err := lease.Acquire(context.Background(), leasetest.NewMemory(nil), lease.Config{
-				Namespace: "bench", Layout: l, Logger: slog.New(slog.DiscardHandler),
-			})
-			must(t, err)
-			return nextEach(t, settled(t, newSnowkey(t, l, worker)))
-		}),
-	}
+	leased := source{"leased", func(t testing.TB) func([]types.Snowflake) {
+		worker, err := lease.Acquire(context.Background(), leasetest.NewMemory(nil), lease.Config{
+			Namespace: "bench", Layout: l, Logger: slog.New(slog.DiscardHandler),
+		})
+		must(t, err)
+		return nextEach(t, settled(t, newSnowkey(t, l, worker)))
+	}}
 	for _, goroutines := range []int{1, 64} {
-		for _, s := range sources {
-			b.Run(fmt.Sprintf("c=%d/%s", goroutines, s.name), func(b *testing.B) { s.contend(b, goroutines) })
+		for _, s := range []source{fixed("fixed"), leased} {
+			b.Run(fmt.Sprintf("c=%d/%s", goroutines, s.name), func(b *testing.B) { contend(b, s.start(b), goroutines) })
 		}
 	}
 }

@@ -52,7 +52,7 @@ type machine struct {
 	ctx context.Context //nolint:containedctx // of one run of the program
 	options
 	here, work string
-	built      map[string]string // test binaries, by folder and toolchain
+	built      map[string]string // test binaries, by folder
 }
 
 // suite writes where it is measured, and what all rounds give.
@@ -111,25 +111,17 @@ func (m *machine) step(s step, round int, out io.Writer) error {
 // build compiles the tests of a package, by its own go.mod and not by the workspace's
 // versions.
 func (m *machine) build(s step) (string, error) {
-	toolchain := "local"
-	if s.newest {
-		toolchain = newestGo
-	}
-	key := s.folder + " " + toolchain
-	if m.built[key] == "" {
+	if m.built[s.folder] == "" {
 		binary := filepath.Join(m.work, strconv.Itoa(len(m.built)))
 		command := exec.CommandContext(m.ctx, "go", "test", "-c", "-o", binary, ".")
 		command.Dir = filepath.Join(m.here, s.folder)
 		command.Env = append(os.Environ(), "GOWORK=off")
-		if s.newest {
-			command.Env = append(command.Env, "GOTOOLCHAIN="+newestGo)
-		}
 		if text, err := command.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("go test -c: %w\n%s", err, text)
 		}
-		m.built[key] = binary
+		m.built[s.folder] = binary
 	}
-	return m.built[key], nil
+	return m.built[s.folder], nil
 }
 
 // header writes what is measured, and where. The benchmarks print the versions of servers.

@@ -36,8 +36,7 @@ const warmUp = 40 << classicBits
 // or 20 ms, of the time, and may exceed 100.
 func BenchmarkSaturation(b *testing.B) {
 	fromNext := func(b *testing.B) func(n int) {
-		take := nextEach(b, newSnowkey(b, layout(classicBits), core.StaticWorker(0)))
-		return inBatches(take)
+		return inBatchesOf(batch, nextEach(b, newSnowkey(b, layout(classicBits), core.StaticWorker(0))))
 	}
 	fromFill := func(b *testing.B) func(n int) {
 		g, ctx := newSnowkey(b, layout(classicBits), core.StaticWorker(0)), context.Background()
@@ -91,13 +90,11 @@ func benchmarkSaturation(b *testing.B, take func(n int), goroutines int, hogs bo
 	}
 }
 
-func inBatches[ID any](take func([]ID)) func(n int) { return inBatchesOf(batch, take) }
-
 // inBatchesOf returns a function that takes n IDs by slices of the given size, and
 // drops them.
-func inBatchesOf[ID any](size int, take func([]ID)) func(n int) {
+func inBatchesOf(size int, take func([]types.Snowflake)) func(n int) {
 	return func(n int) {
-		ids := make([]ID, size)
+		ids := make([]types.Snowflake, size)
 		for left := n; left > 0; left -= size {
 			take(ids[:min(left, size)])
 		}

@@ -154,21 +154,8 @@ func BenchmarkSegmentFill(b *testing.B) {
 		b.ReportMetric(middle(took), "ns/ID")
 		b.ReportMetric(testing.AllocsPerRun(10, fill), "allocs/fill")
 		fill()
-		if dup := duplicates(ids, types.Snowflake.Compare); dup > 0 {
+		if dup := duplicates(ids); dup > 0 {
 			b.Errorf("%d duplicates in a slice of %d; want 0", dup, n)
 		}
 	})
-}
-
-// BenchmarkArticle measures the layout of a well-known article: 48 bits of milliseconds and
-// 16 of sequence. Goroutines start together and take perGoroutine numbers each. snowkey has
-// 47 bits of time there, because the sign bit stays free.
-func BenchmarkArticle(b *testing.B) {
-	l := layout(16)
-	l.WorkerBits, l.TimeBits = 0, 47
-	for _, goroutines := range articleCounts {
-		for _, s := range ownSources(l) {
-			b.Run(fmt.Sprintf("c=%d/%s", goroutines, s.name), func(b *testing.B) { s.contend(b, goroutines) })
-		}
-	}
 }

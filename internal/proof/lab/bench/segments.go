@@ -36,25 +36,8 @@ func segmentSections(r *results) map[string]string {
 			}
 			return r.cell(simulated+rule, column)
 		}),
-		"article": grid("ms for c × 10,000 numbers", []entry{
-			{"snowkey", "**snowkey**"}, {"article-mutex", "article, mutex"}, {"mutex+Since", "own mutex + `time.Since`"}, {"article-lockfree", "article, lock-free: **repeats**"},
-		}, append(counts("c", 1, 2, 4, 8, 12), entry{"dup", "repeated, at most"}), func(source, c string) string {
-			if c != "dup" {
-				return r.scaled("Article/"+c+"/"+source, "ns/op", 1e6)
-			}
-			most := 0.0
-			for _, c := range articleCounts {
-				dup, _ := r.median(fmt.Sprintf("Article/c=%d/%s", c, source), "dup/op")
-				most = max(most, 100*dup/float64(c*10_000))
-			}
-			return fmt.Sprintf("%.1f %%", most)
-		}),
 	}
 }
-
-// articleCounts are the numbers of goroutines of Article. One of them may have the most
-// repeats.
-var articleCounts = []int{1, 2, 3, 4, 6, 8, 10, 12}
 
 func segmentGoals() []goal {
 	goroutines := []int{1, 2, 8, 64}

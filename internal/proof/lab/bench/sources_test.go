@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -12,23 +11,12 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A source generates IDs, under the name that the tables show. It hides only the type
-// of the IDs.
+// A source generates IDs, under the name that the tables show. start makes a new generator, and
+// returns a function that sets every element of a slice. It calls the generator once for each. Many
+// goroutines call the function at once.
 type source struct {
-	name    string
-	next    func(b *testing.B)
-	contend func(b *testing.B, goroutines int)
-}
-
-// makeSource returns a source. start makes a new generator, and returns a function that
-// sets every element of a slice. It calls the generator once for each. Many goroutines
-// call the function at once.
-func makeSource[ID any](name string, compare func(a, b ID) int, start func(testing.TB) func([]ID)) source {
-	return source{
-		name:    name,
-		next:    func(b *testing.B) { benchmarkNext(b, compare, start(b)) },
-		contend: func(b *testing.B, goroutines int) { benchmarkContention(b, compare, start(b), goroutines) },
-	}
+	name  string
+	start func(testing.TB) func([]types.Snowflake)
 }
 
 // The sequence bits of the two layouts that are measured. With wideBits no millisecond
@@ -38,59 +26,29 @@ const (
 	classicBits = 12
 )
 
-// sources returns everything that is measured one ID at a time, with wideBits.
-func sources() []source {
-	// The floor is the least that an ordered ID with the time in it can cost: one clock
-	// reading, one number that nobody else has.
-	return append([]source{makeSource("floor=Since+Add", cmp.Compare[int64], startFloor)}, ownSources(layout(wideBits))...)
+// sources are what is measured one ID at a time, with wideBits. The floor is the least that an
+// ordered ID with the time in it can cost: one clock reading, one number that nobody else has.
+var sources = []source{{"floor=Since+Add", startFloor}, fixed("snowkey")}
+
+// fixed returns snowkey with a fixed number of the worker.
+func fixed(name string) source {
+	return source{name, func(t testing.TB) func([]types.Snowflake) {
+		return nextEach(t, settled(t, newSnowkey(t, layout(wideBits), core.StaticWorker(0))))
+	}}
 }
 
-// ownSources returns snowkey, and what people write themselves, for a layout without
-// worker bits.
-func ownSources(l core.Layout) []source {
-	return []source{
-		makeSource("snowkey", types.Snowflake.Compare, func(t testing.TB) func([]types.Snowflake) {
-			return nextEach(t, settled(t, newSnowkey(t, l, core.StaticWorker(0))))
-		}),
-		makeSource("mutex+Since", cmp.Compare[int64], func(testing.TB) func([]int64) {
-			g := newMutexSince(l.SequenceBits)
-			return func(ids []int64) {
-				for i := range ids {
-					ids[i] = g.next()
-				}
-			}
-		}),
-		makeSource("article-mutex", cmp.Compare[int64], func(testing.TB) func([]int64) {
-			g := &articleMutex{bits: l.SequenceBits}
-			return func(ids []int64) {
-				for i := range ids {
-					ids[i] = g.next()
-				}
-			}
-		}),
-		makeSource("article-lockfree", cmp.Compare[int64], func(testing.TB) func([]int64) {
-			g := &articleLockFree{bits: l.SequenceBits}
-			return func(ids []int64) {
-				for i := range ids {
-					ids[i] = g.next()
-				}
-			}
-		}),
-	}
-}
-
-func startFloor(testing.TB) func([]int64) {
+func startFloor(testing.TB) func([]types.Snowflake) {
 	type floor struct {
 		start time.Time
 		_     [64]byte // start is only read: it must not share the counter's cache line
 		n     atomic.Int64
 	}
 	f := &floor{start: time.Now()}
-	return func(ids []int64) {
+	return func(ids []types.Snowflake) {
 		var sum time.Duration
 		for i := range ids {
 			sum += time.Since(f.start)
-			ids[i] = f.n.Add(1)
+			ids[i] = types.Snowflake(f.n.Add(1))
 		}
 		sink.Store(int64(sum))
 	}
@@ -145,13 +103,7 @@ func nextEach(t testing.TB, g *core.Generator) func([]types.Snowflake) {
 
 // duplicates sorts ids and returns how many of them equal another that comes
 // before.
-func duplicates[ID any](ids []ID, compare func(a, b ID) int) int {
-	slices.SortFunc(ids, compare)
-	n := 0
-	for i := 1; i < len(ids); i++ {
-		if compare(ids[i-1], ids[i]) == 0 {
-			n++
-		}
-	}
-	return n
+func duplicates(ids []types.Snowflake) int {
+	slices.Sort(ids)
+	return len(ids) - len(slices.Compact(slices.Clone(ids)))
 }

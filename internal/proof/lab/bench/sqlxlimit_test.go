@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 	"github.com/mattn/go-sqlite3"
@@ -189,49 +188,33 @@ var copyInLimit = ofTables(func(ctx context.Context, tx *sqlx.Tx, t jobTable) (e
 	return err
 })
 
-// inPgx makes a load that stores each table by a connection of pgx, in a transaction of
-// database/sql.
-func inPgx(store func(context.Context, *pgx.Conn, jobTable) error) func(context.Context, *job) (load, error) {
-	return func(ctx context.Context, j *job) (load, error) {
-		return load{run: func() error {
-			opened, err := j.db.Conn(ctx)
+// binaryCopyLimit writes the rows as they go over the wire, by a connection of pgx in a transaction
+// of database/sql. It knows the types of the columns, and looks neither at them nor at the values.
+func binaryCopyLimit(ctx context.Context, j *job) (load, error) {
+	return load{run: func() error {
+		opened, err := j.db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = opened.Close() }() // gives it back
+		tx, err := opened.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing after Commit
+		for _, t := range j.tables() {
+			err := opened.Raw(func(c any) error {
+				rows := &rowReader{jobTable: t, text: []byte(binaryHeader)}
+				_, err := c.(*stdlib.Conn).Conn().PgConn().CopyFrom(ctx, rows, "COPY "+t.list()+" FROM STDIN (FORMAT binary)")
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			defer func() { _ = opened.Close() }() // gives it back
-			tx, err := opened.BeginTx(ctx, nil)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = tx.Rollback() }() // does nothing after Commit
-			for _, t := range j.tables() {
-				if err := opened.Raw(func(c any) error { return store(ctx, c.(*stdlib.Conn).Conn(), t) }); err != nil {
-					return err
-				}
-			}
-			return tx.Commit()
-		}}, nil
-	}
+		}
+		return tx.Commit()
+	}}, nil
 }
-
-// copyFromLimit gives pgx the rows. pgx encodes a row before it asks for the next, so that one
-// slice serves all.
-var copyFromLimit = inPgx(func(ctx context.Context, conn *pgx.Conn, t jobTable) error {
-	values := make([]any, len(t.columns))
-	_, err := conn.CopyFrom(ctx, pgx.Identifier{t.name}, t.columns, pgx.CopyFromSlice(t.rows, func(i int) ([]any, error) {
-		t.set(values, i)
-		return values, nil
-	}))
-	return err
-})
-
-// binaryCopyLimit writes the rows as they go over the wire. It knows the types of
-// the columns, and looks neither at them nor at the values.
-var binaryCopyLimit = inPgx(func(ctx context.Context, conn *pgx.Conn, t jobTable) error {
-	rows := &rowReader{jobTable: t, text: []byte(binaryHeader)}
-	_, err := conn.PgConn().CopyFrom(ctx, rows, "COPY "+t.list()+" FROM STDIN (FORMAT binary)")
-	return err
-})
 
 // binaryHeader is a signature, flags and the length of no extensions.
 const binaryHeader = "PGCOPY\n\377\r\n\000\000\000\000\000\000\000\000\000"

@@ -16,12 +16,8 @@ type step struct {
 	pattern string // of -test.bench, or of -test.run if it begins with ^Test
 	time    string // of -test.benchtime
 	folder  string // of the package, seen from here; "": this one
-	newest  bool   // needs a Go that is newer than go.mod's
 	once    bool   // in the first round alone
 }
-
-// newestGo compiles the steps that need it.
-const newestGo = "go1.27.0"
 
 var suites = []suite{
 	{"generator", "generator", 5, []step{
@@ -37,8 +33,6 @@ var suites = []suite{
 		{pattern: "^BenchmarkSaturation$/hogs", time: "8192000x"},
 		{pattern: "^BenchmarkLease$", time: "100ms"},
 		{pattern: "^BenchmarkFill$", time: "100ms"},
-		{pattern: "^Benchmark(Text|JSON)$", time: "100ms"},
-		{pattern: "^BenchmarkJSONv2$", time: "100ms", newest: true},
 	}, generatorSections, generatorGoals},
 	{"segments", "segments", 5, []step{
 		{pattern: "^BenchmarkSegmentNext$/^c=1$", time: "100x"},
@@ -46,12 +40,10 @@ var suites = []suite{
 		{pattern: "^BenchmarkSegmentNext$/^c=8$", time: "100x"},
 		{pattern: "^BenchmarkSegmentNext$/^c=64$", time: "100x"},
 		{pattern: "^BenchmarkSegmentFill$", time: "500x"},
-		{pattern: "^BenchmarkArticle$", time: "50ms"},
 		{pattern: "^TestSegmentLatencyInSimulatedTime$"},
 	}, segmentSections, segmentGoals},
 	{"gorm", "GORM", 11, []step{
 		{pattern: "^Benchmark(GORM|Upsert)$", time: "1x"},
-		{pattern: "^BenchmarkUpsertWriters$", time: "10x"}, // their numbers vary
 		{pattern: "^BenchmarkAssignment$", time: "50ms", folder: "../../../../gormplugin"},
 	}, gormSections, gormGoals},
 	{"sqlx", "sqlx", 21, []step{
