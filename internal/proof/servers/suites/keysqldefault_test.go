@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,11 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
@@ -148,143 +144,62 @@ func pidOf(t *testing.T, c *sql.Conn) (pid int) {
 	return pid
 }
 
-// recipe is what articles have: nextval, after setval if the sequence is behind the clock.
-const recipe = `CREATE FUNCTION %[1]s.recipe_next() RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  tick bigint := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
-  n bigint;
-BEGIN
-  IF (SELECT last_value FROM %[1]s.recipe) < tick * 4096 THEN
-    PERFORM setval('%[1]s.recipe', tick * 4096);
-  END IF;
-  n := nextval('%[1]s.recipe');
-  RETURN n;
-END
-$$`
-
-// A fire is what many sessions draw, each key with a number of the recipe.
-type fire struct {
-	hand
-	mu       sync.Mutex
-	seen     [2]map[int64]bool // keys, and numbers of the recipe
-	repeated [2]int
-	drawn    int
-}
-
-func (f *fire) draws(ctx context.Context, by queryer, query string) error {
-	rows, err := by.QueryContext(ctx, f.here(query))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var numbers [2]int64
-		if err := rows.Scan(&numbers[0], &numbers[1]); err != nil {
-			return err
-		}
-		f.mu.Lock()
-		f.drawn++
-		for i, n := range numbers {
-			if f.seen[i][n] {
-				f.repeated[i]++
-			}
-			f.seen[i][n] = true
-		}
-		f.mu.Unlock()
-	}
-	return rows.Err()
-}
-
-// visit draws in one of many ways.
-func (f *fire) visit() error {
-	switch rand.IntN(6) {
-	case 0:
-		return f.draws(f.Context(), f.db, "SELECT $.id_next(), $.recipe_next() FROM generate_series(1, 2)")
-	case 1:
-		return f.draws(f.Context(), f.db, "INSERT INTO $.orders SELECT FROM generate_series(1, 20) RETURNING id, recipe")
-	case 2: // ended by this side at any moment
-		ctx, cancel := context.WithTimeout(f.Context(), time.Duration(rand.IntN(3000))*time.Microsecond)
-		defer cancel()
-		return f.draws(ctx, f.db, "SELECT $.id_next(), $.recipe_next() FROM generate_series(1, 100)")
-	}
-	level := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}[rand.IntN(3)]
-	tx, err := f.db.BeginTx(f.Context(), &sql.TxOptions{Isolation: level})
-	if err != nil {
-		return err
-	}
-	for range 2 {
-		err = errors.Join(err, f.draws(f.Context(), tx, "INSERT INTO $.orders DEFAULT VALUES RETURNING id, recipe"))
-	}
-	return errors.Join(err, []func() error{tx.Commit, tx.Rollback}[rand.IntN(2)]())
-}
-
-// trouble interrupts a session, and returns how many it has found.
-func (f *fire) trouble(admin *sql.DB, what string) (hit int) {
-	// Twice, because the second one finds a handler of the first.
-	must(f.T, admin.QueryRowContext(f.Context(), fmt.Sprintf(`SELECT count(*) FROM (SELECT %s(pid), %[1]s(pid) FROM pg_stat_activity
-		WHERE application_name = $1 AND state = 'active' ORDER BY random() LIMIT 1) AS hit`, what), f.schema).Scan(&hit))
-	return hit
-}
-
-func TestKeysByHandOnPostgreSQLRepeatNoNumberUnderFire(t *testing.T) {
-	const writers, least = 16, 4_000
-	h := openHand(t)
-	// Between the look at the sequence and setval there is time for others to come in.
-	h.install(core.Default(), 0, 1023, func(text string) string {
-		return strings.ReplaceAll(text, "greatest(last_value + 1", "greatest(last_value + 1 + length(pg_sleep(0.001)::text)")
-	})
-	h.exec("CREATE SEQUENCE $.recipe")
-	h.exec(h.clocked(fmt.Sprintf(recipe, h.schema)))
-	h.exec("CREATE TABLE $.orders (id bigint PRIMARY KEY DEFAULT $.id_next(), recipe bigint DEFAULT $.recipe_next())")
-
-	f := &fire{hand: h, seen: [2]map[int64]bool{{}, {}}}
-	f.db = openSqlx(t, "pgx", servertest.PostgreSQL(t)+"&application_name="+h.schema).DB
-	f.db.SetMaxIdleConns(writers)
-	stop, cancel := context.WithCancel(t.Context())
-	var writing sync.WaitGroup
-	for range writers {
-		writing.Go(func() {
-			for stop.Err() == nil {
-				err := f.visit()
-				var server *pgconn.PgError
-				if errors.As(err, &server) && !slices.Contains([]string{"57014", "57P01", "40001", "25P02"}, server.Code) {
-					t.Errorf("a visit = %v; want only interruptions", err)
-					return
+// Each call is held while it has the lock, or waits for it, and is then interrupted.
+func TestAnInterruptedCallOnPostgreSQLLeavesNoLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		held string // before which the call sleeps, or nothing
+		lock string // which it then has or wants
+	}{
+		"nextval": {"n := nextval", "ShareLock true"},
+		"setval":  {"SELECT setval", "ExclusiveLock true"},
+		"waiting": {"", "ShareLock false"},
+	} {
+		for _, interrupt := range []string{"pg_cancel_backend(%d), pg_cancel_backend(%[1]d)", "pg_terminate_backend(%d)", ""} {
+			t.Run(name+" "+interrupt, func(t *testing.T) {
+				h := openHand(t)
+				h.install(core.Default(), 0, 1, func(text string) string {
+					if c.held == "" {
+						return text
+					}
+					return strings.ReplaceAll(text, c.held, "PERFORM pg_sleep(600); "+c.held)
+				})
+				session, blocker := h.conn(), h.conn()
+				pid := pidOf(t, session)
+				if c.held == "" {
+					_, err := blocker.ExecContext(t.Context(), "SELECT pg_advisory_lock((1936617335::bigint << 32) | $1::regclass::oid::bigint)", h.schema+".snowkey_next")
+					must(t, err)
 				}
-			}
-		})
-	}
-	canceled, killed := 0, 0
-	// The recipe repeats numbers within the first rounds, or on an idle machine some later. On a busy one no
-	// session may be met for a while.
-	burnt := func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.repeated[1] > 0 && canceled > 20 && killed > 5 && f.drawn >= least
-	}
-	for i, began := 0, time.Now(); !burnt() && time.Since(began) < hangs; i++ {
-		h.step(time.Duration(rand.IntN(100)-20) * time.Millisecond)
-		canceled += f.trouble(h.db, "pg_cancel_backend")
-		if i%8 == 0 {
-			killed += f.trouble(h.db, "pg_terminate_backend")
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := make(chan error)
+				go func() {
+					_, err := session.ExecContext(ctx, h.here("SELECT $.id_next()"))
+					ended <- err
+				}()
+				h.await("the call has got there", func() bool { return slices.Contains(h.locks(), fmt.Sprint(pid, " ", c.lock)) })
+				if interrupt == "" {
+					cancel()
+				} else {
+					h.exec("SELECT " + fmt.Sprintf(interrupt, pid))
+				}
+				if err := <-ended; err == nil {
+					t.Error("the call = nil; want that it was interrupted")
+				}
+				gone := func() bool {
+					return !slices.ContainsFunc(h.locks(), func(l string) bool { return strings.HasPrefix(l, fmt.Sprint(pid, " ")) })
+				}
+				// The session is there after a cancellation, and so would its lock be.
+				if strings.Contains(interrupt, "cancel") && (!gone() || pidOf(t, session) != pid) {
+					t.Errorf("locks after the cancellation: %q; want none of %d", h.locks(), pid)
+				}
+				h.await("its locks are released", gone)
+				_, err := blocker.ExecContext(t.Context(), "SELECT pg_advisory_unlock_all()")
+				must(t, err)
+				h.install(core.Default(), 0, 1, unchanged)
+				h.draw(h.db, 2)
+			})
 		}
 	}
-	cancel()
-	writing.Wait()
-
-	t.Logf("%d keys, %d of them repeated, and %d repeated by the recipe; %d cancellations and %d kills", f.drawn, f.repeated[0], f.repeated[1], canceled, killed)
-	if f.repeated[0] > 0 {
-		t.Errorf("%d of %d keys came again; want none", f.repeated[0], f.drawn)
-	}
-	if !burnt() {
-		t.Error("the fire did not burn: the recipe without locks has to repeat numbers")
-	}
-	for key := range f.seen[0] {
-		if p := core.Default().Parts(types.Snowflake(key)); p.Worker != 1023 {
-			t.Fatalf("key %d has worker %d; want 1023", key, p.Worker)
-		}
-	}
-	h.await("no lock is held", func() bool { return len(h.locks()) == 0 })
 }
 
 func TestAnOpenTransactionOnPostgreSQLBlocksNoKey(t *testing.T) {
