@@ -25,7 +25,7 @@ type Engine struct {
 	V2 bool
 
 	// Prefix says that it reads the value at the front of a malformed text, Tight that it refuses
-	// some numbers with white space behind them. Tests of that engine alone show which.
+	// some numbers with white space behind them. docs/types.md says which.
 	Prefix, Tight bool
 
 	// UseNumber unmarshals numbers in any as text. It is nil if the engine has no such option.

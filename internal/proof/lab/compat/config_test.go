@@ -57,15 +57,6 @@ func TestViperReadsKeysExactlyOrNotAtAll(t *testing.T) {
 	}
 }
 
-// Versions before 2.5 do not look for the method, and round: docs/types.md warns
-// of them.
-func TestMapstructureWithoutTheMethodRounds(t *testing.T) {
-	got, err := configured(t, "json", `{"id": 175928847299117063}`, func(c *mapstructure.DecoderConfig) { c.DisableUnmarshaler = true })
-	if got.ID != 175928847299117056 || err != nil {
-		t.Errorf("Unmarshal without the method = %+v, %v; want 175928847299117056, nil", got, err)
-	}
-}
-
 // Among the inputs are keys of a program, in the types that it may have: mapstructure reads a struct by its
 // fields, if it does not ask the method.
 func TestMapstructureDecodesKeysOfEveryType(t *testing.T) { each(t, untyped.decodes, typed.decodes) }

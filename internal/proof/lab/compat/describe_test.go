@@ -2,17 +2,13 @@ package compat
 
 import (
 	"encoding/json"
-	"io"
-	"log"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3gen"
 	"github.com/invopop/jsonschema"
-	"github.com/swaggo/swag"
 
 	"github.com/snowkey/snowkey/core/publicid"
 	"github.com/snowkey/snowkey/types"
@@ -81,26 +77,6 @@ func TestSchemaOfAKeyIsAString(t *testing.T) {
 			if string(p.ID) != key || string(p.Parent) != c.parent && !isPublic || string(p.Items.Items) != key {
 				t.Errorf("%s: id %s, parent %s, an item %s; want strings, the parent as %s\n%s", c.name, p.ID, p.Parent, p.Items.Items, c.parent, text)
 			}
-		}
-	}
-}
-
-// swag reads sources: testdata/swag has an API with both kinds of keys, with and without the tag.
-func TestSwagNeedsItsTagForKeys(t *testing.T) {
-	parser := swag.New(swag.SetParseDependency(1), swag.ParseUsingGoList(true), swag.SetDebugger(log.New(io.Discard, "", 0)))
-	must(t, parser.ParseAPI("testdata/swag", "main.go", 100))
-	for _, model := range []string{"main.Untyped", "main.Typed"} {
-		properties := parser.GetSwagger().Definitions[model].Properties
-		got := map[string]string{}
-		for name, p := range properties {
-			got[name] = strings.Join(p.Type, ",")
-			if len(p.AllOf) > 0 || p.Ref.String() != "" {
-				got[name] = "object"
-			}
-		}
-		want := map[string]string{"id": "integer", "parent": "object", "tagged": "string", "tagged_parent": "string"}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s is described as %v; want %v", model, got, want)
 		}
 	}
 }

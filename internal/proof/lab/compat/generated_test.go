@@ -2,7 +2,6 @@ package compat
 
 import (
 	"bytes"
-	"database/sql/driver"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 
 	"entgo.io/ent/entc"
 	"entgo.io/ent/entc/gen"
-	"entgo.io/ent/schema/field"
 	"github.com/99designs/gqlgen/api"
 	"github.com/99designs/gqlgen/codegen/config"
 
@@ -22,7 +20,6 @@ import (
 	_ "github.com/oapi-codegen/runtime"
 
 	"github.com/snowkey/snowkey/internal/proof/release/markdown"
-	"github.com/snowkey/snowkey/types"
 )
 
 const sqlc = "github.com/sqlc-dev/sqlc/cmd/sqlc@v1.30.0"
@@ -107,19 +104,6 @@ func TestEntStoresKeysByTheMixinOfThePage(t *testing.T) {
 	writeFile(t, filepath.Join("ent", "schema", "key.go"), append(header, mixin...))
 	must(t, entc.Generate("./ent/schema", &gen.Config{}))
 	prints(t)
-}
-
-// ent writes the name of a type as reflect has it, with the path of the mark in brackets.
-func TestEntTakesNoTypedKeys(t *testing.T) {
-	for _, c := range []struct {
-		key driver.Valuer
-		ok  bool
-	}{{types.Snowflake(0), true}, {types.ID[buyer](0), false}} {
-		name := field.Other("id", c.key).Descriptor().Info.Ident
-		if valid := !strings.Contains(name, "/"); valid != c.ok {
-			t.Errorf("ent writes the type %s; want valid Go: %v", name, c.ok)
-		}
-	}
 }
 
 // The configuration of docs/types.md, with the tables and queries of testdata/sqlc, on SQLite.

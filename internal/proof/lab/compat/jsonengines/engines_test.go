@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 
 	"github.com/bytedance/sonic"
 	goccy "github.com/goccy/go-json"
 
 	"github.com/snowkey/snowkey/internal/proof/cases/jsoncases"
-	"github.com/snowkey/snowkey/types"
 )
 
 // A stream is what the engines' Decoders have in common.
@@ -67,46 +65,5 @@ func TestEnginesTreatIDsAsEncodingJSONDoes(t *testing.T) {
 		},
 	} {
 		jsoncases.Run(t, e)
-	}
-}
-
-// Within an object or an array, and by Unmarshal, each of them is an error.
-func TestTheDecoderOfSonicReadsAnIDAtTheFrontOfMalformedText(t *testing.T) {
-	for doc, want := range map[string]types.Snowflake{
-		`007`: 0, `00`: 0, `0x10`: 0, `1_000`: 1, `12"`: 12, `"5",`: 5, "5\x00": 5,
-	} {
-		got := types.Snowflake(42)
-		if err := sonic.ConfigDefault.NewDecoder(strings.NewReader(doc)).Decode(&got); got != want || err != nil {
-			t.Errorf("Decode(%q) = %d, %v; want %d, nil", doc, got, err, want)
-		}
-		if err := sonic.Unmarshal([]byte(doc), &got); err == nil {
-			t.Errorf("Unmarshal(%q) = %d, nil; want an error", doc, got)
-		}
-		var ids []types.Snowflake
-		if err := sonic.ConfigDefault.NewDecoder(strings.NewReader("[" + doc + "]")).Decode(&ids); err == nil {
-			t.Errorf("Decode([%q]) = %d, nil; want an error", doc, ids)
-		}
-	}
-}
-
-func TestSonicFastestRefusesANumberOf16DigitsBeforeWhiteSpace(t *testing.T) {
-	const digits = "1234567890123456789"
-	for n := 1; n <= len(digits); n++ {
-		want := types.MustParse(digits[:n])
-		for _, c := range []struct {
-			doc string
-			ok  bool
-		}{
-			{`{"id":` + want.String() + `}`, true},
-			{`{"id":"` + want.String() + `" }`, true},
-			{`{"id":` + want.String() + ` }`, n != 16},
-			{"{\"id\":" + want.String() + "\n}", n != 16},
-		} {
-			got := types.Model{ID: 42}
-			err := sonic.ConfigFastest.Unmarshal([]byte(c.doc), &got)
-			if c.ok && (err != nil || got.ID != want) || !c.ok && (got.ID != 42 || !errors.Is(err, types.ErrSyntax)) {
-				t.Errorf("Unmarshal(%q) = %d, %v; want accepted: %v", c.doc, got.ID, err, c.ok)
-			}
-		}
 	}
 }
