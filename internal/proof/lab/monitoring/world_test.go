@@ -117,10 +117,11 @@ func (w *world) scrape() map[string]*dto.MetricFamily {
 func labels(m *dto.Metric) map[string]string {
 	all := map[string]string{}
 	for _, l := range m.GetLabel() {
-		switch l.GetName() {
-		case "otel_scope_name", "otel_scope_version", "otel_scope_schema_url":
+		switch name, value := l.GetName(), l.GetValue(); {
+		case name == "otel_scope_name" && value == "github.com/snowkey/snowkey/core/otelsnowkey",
+			name == "otel_scope_version", name == "otel_scope_schema_url":
 		default:
-			all[l.GetName()] = l.GetValue()
+			all[name] = value
 		}
 	}
 	return all
