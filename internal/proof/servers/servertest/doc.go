@@ -12,9 +12,8 @@
 //   - A value that is not an address fails the test everywhere. A skip would hide the
 //     typing error.
 //
-// Redis must reply to PING, ZooKeeper to srvr and etcd to GET /version, so another
-// program on the port is found here. The databases must accept a connection. Whether it is the right
-// server, and lets the user in, shows in the first statement of the test.
+// A server must accept a connection. Whether it is the right one, and lets the user in, shows in the first
+// request of the test.
 //
 // No message of this package holds a DSN, which may contain a password. Messages name
 // the variable and the address.

@@ -5,20 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 )
 
-// patience is how long a server may take to accept a connection, and again to answer on
-// it. A server on this machine needs a millisecond, or some seconds under load. Without
-// a server, the connection is refused at once. Only a firewall that drops packets uses
-// patience up.
+// patience is how long a server may take to accept a connection. A server on this machine
+// needs a millisecond, or some seconds under load. Without a server, the connection is
+// refused at once. Only a firewall that drops packets uses patience up.
 const patience = 30 * time.Second
 
 // PostgreSQL returns the URL, for lib/pq or pgx, of a server that accepts connections.
@@ -48,21 +45,21 @@ func MySQL(t testing.TB) string {
 	return find(t, mySQL)
 }
 
-// Redis returns the host:port of a Redis server that answers PING without a password.
+// Redis returns the host:port of a Redis server.
 // It is SNOWKEY_REDIS_ADDR, or 127.0.0.1:6379. Without a server it ends the test.
 func Redis(t testing.TB) string {
 	t.Helper()
 	return find(t, redis)
 }
 
-// ZooKeeper returns the host:port of one ZooKeeper server that serves requests. It is
+// ZooKeeper returns the host:port of one ZooKeeper server. It is
 // SNOWKEY_ZOOKEEPER_ADDR, or 127.0.0.1:2181. Without a server it ends the test.
 func ZooKeeper(t testing.TB) string {
 	t.Helper()
 	return find(t, zooKeeper)
 }
 
-// Etcd returns the host:port of an etcd server that answers clients without TLS. It is
+// Etcd returns the host:port of an etcd server. It is
 // SNOWKEY_ETCD_ADDR, or 127.0.0.1:2379. Without a server it ends the test.
 func Etcd(t testing.TB) string {
 	t.Helper()
@@ -76,8 +73,6 @@ type server struct {
 	fallback string                                      // what the variable defaults to; MySQL has no default
 	form     string                                      // an accepted value of the variable, for errors
 	dial     func(value string) (network, target string) // nothing if the value is malformed
-	question string                                      // to which the server answers, and then closes; "": the connection will do
-	answer   string                                      // is in the reply, and in no other program's
 }
 
 var (
@@ -93,28 +88,13 @@ var (
 		name: "MySQL", variable: "SNOWKEY_MYSQL_DSN",
 		form: "user:password@tcp(host:3307)/database?parseTime=true", dial: dialMySQL,
 	}
-	redis = server{
-		name: "Redis", variable: "SNOWKEY_REDIS_ADDR", fallback: "127.0.0.1:6379", form: "host:6379", dial: dialPlain,
-		question: "PING\r\nQUIT\r\n", answer: "+PONG\r\n", // an error instead if it wants a password
-	}
-	// Of ZooKeeper's four-letter words, srvr is the one that is allowed by default. Opening a session
-	// would prove as much, but the session would stay in the server until it expires. Without a quorum
-	// the server says so in place of its report.
-	zooKeeper = server{
-		name: "ZooKeeper", variable: "SNOWKEY_ZOOKEEPER_ADDR", fallback: "127.0.0.1:2181", form: "host:2181", dial: dialPlain,
-		question: "srvr", answer: "Zookeeper version: ",
-	}
-	etcd = server{
-		name: "etcd", variable: "SNOWKEY_ETCD_ADDR", fallback: "127.0.0.1:2379", form: "host:2379", dial: dialPlain,
-		question: "GET /version HTTP/1.0\r\n\r\n", answer: `"etcdserver":`,
-	}
+	redis     = server{name: "Redis", variable: "SNOWKEY_REDIS_ADDR", fallback: "127.0.0.1:6379", form: "host:6379", dial: dialPlain}
+	zooKeeper = server{name: "ZooKeeper", variable: "SNOWKEY_ZOOKEEPER_ADDR", fallback: "127.0.0.1:2181", form: "host:2181", dial: dialPlain}
+	etcd      = server{name: "etcd", variable: "SNOWKEY_ETCD_ADDR", fallback: "127.0.0.1:2379", form: "host:2379", dial: dialPlain}
 )
 
 // howToStart ends the messages about a server that is not there.
 const howToStart = "CONTRIBUTING.md has a command"
-
-// longestReply is more than an answer takes. Another program on the port may send without end.
-const longestReply = 4096
 
 // errMalformed is a value of the variable that no server can be found with.
 var errMalformed = errors.New("servertest: malformed address")
@@ -154,9 +134,9 @@ func inCI() bool {
 	return true
 }
 
-// find returns the value of the variable, or the default, once a server has answered
-// there. An error that matches errMalformed is a mistake in the variable. Any other
-// means that no such server answers. Neither has the value in it, which may hold a password.
+// find returns the value of the variable, or the default, once a program has accepted a
+// connection there. An error that matches errMalformed is a mistake in the variable. Any other
+// means that there is none. Neither has the value in it, which may hold a password.
 func (s server) find(ctx context.Context) (string, error) {
 	value := cmp.Or(os.Getenv(s.variable), s.fallback)
 	network, target := s.dial(value)
@@ -165,36 +145,11 @@ func (s server) find(ctx context.Context) (string, error) {
 	}
 	dialer := net.Dialer{Timeout: patience}
 	conn, err := dialer.DialContext(ctx, network, target)
-	if err == nil {
-		err = s.speaks(conn)
-		_ = conn.Close() // nothing was written that closing could lose
-	}
 	if err != nil {
 		return "", fmt.Errorf("servertest: no %s answers at %s: %w; name one in %s, or start one: %s", s.name, target, err, s.variable, howToStart)
 	}
+	_ = conn.Close()
 	return value, nil
-}
-
-// speaks returns an error unless the right kind of server is at the other end.
-func (s server) speaks(conn net.Conn) error {
-	if s.question == "" {
-		return nil
-	}
-	// Without a deadline, a program that waits for our request hangs the test.
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(conn, s.question); err != nil {
-		return err
-	}
-	reply, err := io.ReadAll(io.LimitReader(conn, longestReply))
-	switch {
-	case strings.Contains(string(reply), s.answer):
-		return nil
-	case len(reply) == 0 && err != nil:
-		return fmt.Errorf("no answer to %q: %w", s.question, err)
-	}
-	return fmt.Errorf("%q is answered by %q", s.question, reply[:min(len(reply), 64)])
 }
 
 // dialPostgres reads only the URL form. The other form, host=… port=…, has its own quoting rules,
