@@ -5,7 +5,7 @@
 //	proxy := faultproxy.Start(t, faultproxy.PostgreSQL, "127.0.0.1:5432")
 //	db := open(proxy.Addr())
 //	hit := proxy.Arm(faultproxy.Fault{
-//		On: faultproxy.Saying(faultproxy.Client, "COMMIT"),
+//		On: faultproxy.Running("COMMIT"),
 //		Do: faultproxy.CutAfter,
 //	})
 //

@@ -41,12 +41,6 @@ func (m Message) String() string {
 	return fmt.Sprintf("%s %s %q", m.From, m.Name, m.Text)
 }
 
-// Saying matches messages whose text contains text, in any case.
-func Saying(from Side, text string) func(Message) bool {
-	text = strings.ToLower(text)
-	return func(m Message) bool { return m.From == from && strings.Contains(strings.ToLower(m.Text), text) }
-}
-
 // Sending matches messages that have text among their bytes, in any case: a value that is bound too.
 func Sending(from Side, text string) func(Message) bool {
 	text = strings.ToLower(text)
@@ -56,11 +50,11 @@ func Sending(from Side, text string) func(Message) bool {
 // Running matches the message that runs a statement with text in it, in any case, and not the one that
 // prepares it.
 func Running(text string) func(Message) bool {
-	says := Saying(Client, text)
+	text = strings.ToLower(text)
 	return func(m Message) bool {
 		switch m.Name {
 		case "Query", "Execute", "COM_QUERY", "COM_STMT_EXECUTE":
-			return says(m)
+			return strings.Contains(strings.ToLower(m.Text), text)
 		}
 		return false
 	}

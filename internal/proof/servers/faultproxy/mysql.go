@@ -20,17 +20,14 @@ const (
 	clientSSL      = 1 << 11
 )
 
-// full is the length of a packet that the next one continues.
-const full = 1<<24 - 1
-
 // A mysqlConn reads packets of a length, a number and a payload. What a packet is
-// depends on those before it. Numbers begin at 0 with each command.
+// depends on those before it. Numbers begin at 0 with each command, so what continues a full packet
+// is no command.
 type mysqlConn struct {
 	mu         sync.Mutex
 	ready      bool // the server has let the client in
 	prepares   string
 	statements map[uint32]string // SQL by number
-	continues  [2]bool           // by side: its last packet was full
 }
 
 func newMySQL() *mysqlConn { return &mysqlConn{statements: map[uint32]string{}} }
@@ -46,15 +43,10 @@ func (c *mysqlConn) read(from Side, r *bufio.Reader) (Message, []byte, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	continues := c.continues[from]
-	c.continues[from] = n == full
 	m := Message{From: from}
-	switch number, body := raw[3], raw[4:]; {
-	case continues:
-		m.Name = "Continuation"
-	case from == Client:
+	if number, body := raw[3], raw[4:]; from == Client {
 		m.Name, m.Text, err = c.request(number, body)
-	default:
+	} else {
 		m.Name, m.Text = c.answer(number, body)
 	}
 	return m, raw, err

@@ -6,12 +6,8 @@ import (
 	"fmt"
 )
 
-// Codes in place of a version in the first message of a client.
-const (
-	cancelRequest = 80877102
-	sslRequest    = 80877103
-	gssRequest    = 80877104
-)
+// cancelRequest stands in place of a version in the first message of a client, as the codes of TLS and GSSAPI do.
+const cancelRequest = 80877102
 
 var postgresNames = [...]map[byte]string{
 	Client: {
@@ -79,17 +75,13 @@ func startup(body []byte) (string, error) {
 	if len(body) < 4 {
 		return "", fmt.Errorf("%w: no version", errProtocol)
 	}
-	switch code := binary.BigEndian.Uint32(body); code {
-	case cancelRequest:
+	switch code := binary.BigEndian.Uint32(body); {
+	case code == cancelRequest:
 		return "CancelRequest", nil
-	case sslRequest, gssRequest:
-		return "", fmt.Errorf("%w: encryption; connect with sslmode=disable", errProtocol)
-	default:
-		if code>>16 != 3 {
-			return "", fmt.Errorf("%w: version %d.%d", errProtocol, code>>16, code&0xffff)
-		}
-		return "StartupMessage", nil
+	case code>>16 != 3:
+		return "", fmt.Errorf("%w: version %d.%d; 1234 is encryption: connect with sslmode=disable", errProtocol, code>>16, code&0xffff)
 	}
+	return "StartupMessage", nil
 }
 
 // request returns the SQL that a request is about.

@@ -64,6 +64,7 @@ type Fault struct {
 
 // A Proxy passes messages between clients and a server. It is safe for concurrent use.
 type Proxy struct {
+	t        testing.TB
 	protocol Protocol
 	server   string
 	listener net.Listener
@@ -83,7 +84,6 @@ type Proxy struct {
 	fault  *Fault // nil if there is none, or it has hit
 	hit    chan struct{}
 	seen   []Message
-	failed error // the first message that was not understood
 }
 
 // Start starts a proxy before the server at address. It ends with the test, and fails it
@@ -93,7 +93,7 @@ func Start(t testing.TB, protocol Protocol, address string) *Proxy {
 	listener, err := new(net.ListenConfig).Listen(context.WithoutCancel(t.Context()), "tcp", "127.0.0.1:0")
 	must(t, err)
 	p := &Proxy{
-		protocol: protocol, server: address, listener: listener, done: make(chan struct{}), silent: make(chan struct{}),
+		t: t, protocol: protocol, server: address, listener: listener, done: make(chan struct{}), silent: make(chan struct{}),
 		conns: map[*conn]struct{}{},
 	}
 	p.silence = sync.OnceFunc(func() { close(p.silent) })
@@ -107,12 +107,8 @@ func Start(t testing.TB, protocol Protocol, address string) *Proxy {
 		for _, c := range p.unmet {
 			_ = c.Close()
 		}
-		err := p.failed
 		p.mu.Unlock()
 		p.wg.Wait()
-		if err != nil {
-			t.Error(err)
-		}
 	})
 	p.wg.Go(p.accept)
 	t.Cleanup(p.Stop)
@@ -266,12 +262,10 @@ func (p *Proxy) meet(c *conn, m *Message) (Action, time.Duration) {
 	return f.Do, f.For
 }
 
-// ended notes why a stream has ended.
+// ended fails the test if a stream has ended because it was not understood.
 func (p *Proxy) ended(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.failed == nil && errors.Is(err, errProtocol) {
-		p.failed = err
+	if errors.Is(err, errProtocol) {
+		p.t.Error(err)
 	}
 }
 
