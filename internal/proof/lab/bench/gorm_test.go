@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -236,7 +235,7 @@ func BenchmarkGORM(b *testing.B) {
 	for _, target := range benchGORMTargets {
 		b.Run(target.name, func(b *testing.B) {
 			dialector := target.dialector(b)
-			gen := benchGenerator(b)
+			gen := newSnowkey(b, core.Default(), core.StaticWorker(0))
 			plugin := gormplugin.New(gen)
 			db := benchDatabase(b, dialector(), plugin)
 			pool, err := db.DB()
@@ -284,13 +283,9 @@ func BenchmarkGORM(b *testing.B) {
 func benchPlain(b *testing.B, dialector gorm.Dialector) *gorm.DB {
 	b.Helper()
 	plain, err := gorm.Open(dialector, &gorm.Config{Logger: logger.Discard, NamingStrategy: schema.NamingStrategy{TablePrefix: benchPrefix}})
-	if err != nil {
-		b.Fatalf("gorm.Open = %v; want no error", err)
-	}
+	must(b, err)
 	pool, err := plain.DB()
-	if err != nil {
-		b.Fatalf("DB = %v; want no error", err)
-	}
+	must(b, err)
 	b.Cleanup(func() { _ = pool.Close() })
 	pool.SetMaxOpenConns(1) // as that of benchDatabase
 	return plain
@@ -314,9 +309,7 @@ func benchStore(b *testing.B, db *gorm.DB, tables []benchTable, prepare func() f
 		store := prepare()
 		runtime.GC()
 		b.StartTimer()
-		if err := store(); err != nil {
-			b.Fatalf("store = %v; want no error", err)
-		}
+		must(b, store())
 		b.StopTimer()
 		b.StartTimer()
 	}
@@ -367,34 +360,14 @@ func benchEmpty(b *testing.B, db *gorm.DB, tables []benchTable) {
 	}
 }
 
-// benchGenerator returns a generator of keys.
-func benchGenerator(b *testing.B) *core.Generator {
-	b.Helper()
-	gen, err := core.New(core.Config{Worker: core.StaticWorker(0)})
-	if err != nil {
-		b.Fatalf("core.New = %v; want no error", err)
-	}
-	b.Cleanup(func() {
-		if err := gen.Close(context.Background()); err != nil {
-			b.Errorf("Close = %v; want no error", err)
-		}
-	})
-	return gen
-}
-
 const benchPrefix = "bench_"
 
 // benchDatabase opens a database with the plugin and makes the tables.
 func benchDatabase(b *testing.B, dialector gorm.Dialector, plugin *gormplugin.Plugin) *gorm.DB {
 	b.Helper()
 	db := benchPlain(b, dialector)
-	err := errors.Join(
-		db.Use(plugin),
-		db.AutoMigrate(&countedOrder{}, &countedItem{}, &keyedOrder{}, &keyedItem{},
-			&countedShipment{}, &keyedShipment{}, &countedArticle{}, &keyedArticle{}),
-	)
-	if err != nil {
-		b.Fatalf("set up = %v; want no error", err)
-	}
+	must(b, db.Use(plugin))
+	must(b, db.AutoMigrate(&countedOrder{}, &countedItem{}, &keyedOrder{}, &keyedItem{},
+		&countedShipment{}, &keyedShipment{}, &countedArticle{}, &keyedArticle{}))
 	return db
 }

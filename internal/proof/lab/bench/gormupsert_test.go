@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
 )
@@ -64,10 +65,8 @@ func BenchmarkUpsert(b *testing.B) {
 func benchUpsertDatabase(b *testing.B, target gormTarget) (keyed, plain *gorm.DB) {
 	b.Helper()
 	dialector := target.dialector(b)
-	keyed = benchDatabase(b, dialector(), gormplugin.New(benchGenerator(b)))
-	if err := keyed.AutoMigrate(&benchPerson{}); err != nil {
-		b.Fatalf("AutoMigrate = %v; want no error", err)
-	}
+	keyed = benchDatabase(b, dialector(), gormplugin.New(newSnowkey(b, core.Default(), core.StaticWorker(0))))
+	must(b, keyed.AutoMigrate(&benchPerson{}))
 	return keyed, benchPlain(b, dialector())
 }
 
@@ -83,16 +82,12 @@ func benchUpsert(b *testing.B, db *gorm.DB, stored int, first types.Snowflake) {
 					before = append(before, p)
 				}
 			}
-			if err := db.Create(&before).Error; err != nil {
-				b.Fatalf("Create = %v; want no error", err)
-			}
+			must(b, db.Create(&before).Error)
 		}
 		list := benchPeople(benchUpserts, first)
 		runtime.GC()
 		b.StartTimer()
-		if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error; err != nil {
-			b.Fatalf("Create = %v; want no error", err)
-		}
+		must(b, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error)
 		b.StopTimer()
 		if first == 0 {
 			for i, p := range list {

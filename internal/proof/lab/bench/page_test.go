@@ -35,15 +35,6 @@ func TestMedianOfAnEvenNumberOfRoundsIsTheMeanOfTheTwoMiddleValues(t *testing.T)
 	}
 }
 
-// Of numbers that no result has today.
-func TestSmallNumbersHaveTwoDigitsAndGreatOnesGroups(t *testing.T) {
-	for v, want := range map[float64]string{0.0000123: "1.2e-05", 1234567: "1,234,567"} {
-		if got := number(v); got != want {
-			t.Errorf("number(%v) = %q; want %q", v, got, want)
-		}
-	}
-}
-
 func TestAFailedMalformedOrEmptyRunIsAnError(t *testing.T) {
 	const sample = "BenchmarkNext/snowkey-2 100 35.0 ns/op\nPASS\n"
 	for _, text := range []string{

@@ -32,8 +32,6 @@ func number(v float64) string {
 	switch {
 	case v == 0:
 		return "0"
-	case v < 0.01:
-		return fmt.Sprintf("%.1e", v)
 	case v < 10:
 		return fmt.Sprintf("%.2f", v)
 	case v < 100:

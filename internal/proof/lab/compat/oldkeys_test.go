@@ -2,8 +2,6 @@ package compat
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/yitter/idgenerator-go/idgen"
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
-	"gorm.io/sharding"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/gormplugin"
@@ -144,39 +141,6 @@ func TestNewKeysAreAboveThoseOfSonyflake(t *testing.T) {
 	}
 }
 
-// shardOrder is the model of a program that leaves its key to gorm.io/sharding.
-type shardOrder struct {
-	ID     int64
-	UserID int64
-	Number string
-}
-
-func (shardOrder) TableName() string { return "orders" }
-
-// sharded returns a database with four tables of orders.
-func sharded(t *testing.T, config sharding.Config) *gorm.DB {
-	t.Helper()
-	db, err := gorm.Open(sqlite.Open(":memory:"), &gorm.Config{SkipDefaultTransaction: true})
-	must(t, err)
-	pool, err := db.DB()
-	must(t, err)
-	pool.SetMaxOpenConns(1)
-	t.Cleanup(func() { _ = pool.Close() })
-	for i := range 4 {
-		must(t, db.Exec("CREATE TABLE orders_"+strconv.Itoa(i)+" (id INTEGER PRIMARY KEY, user_id INTEGER, number TEXT)").Error)
-	}
-	config.ShardingKey, config.NumberOfShards = "user_id", 4
-	must(t, db.Use(sharding.Register(config, "orders")))
-	return db
-}
-
-// shardKeys returns the keys of a shard.
-func shardKeys(t *testing.T, db *gorm.DB, shard int) (ids []types.Snowflake) {
-	t.Helper()
-	must(t, db.Raw("SELECT id FROM orders_"+strconv.Itoa(shard)).Scan(&ids).Error)
-	return ids
-}
-
 // shardingLayout keeps the node of gorm.io/sharding, which is the shard, and takes the number
 // of the process out of the step, so that rows are found by their keys as before.
 var shardingLayout = core.Layout{
@@ -185,59 +149,19 @@ var shardingLayout = core.Layout{
 }
 
 func TestTheLayoutOfGormShardingKeepsTheShardInTheKey(t *testing.T) {
-	old := sharded(t, sharding.Config{PrimaryKeyGenerator: sharding.PKSnowflake})
-	create := func(db *gorm.DB, number string) {
-		t.Helper()
-		must(t, db.Omit("ID").Create(&shardOrder{UserID: 6, Number: number}).Error)
+	shard, err := bwmarrin.NewNode(2) // of which gorm.io/sharding has one for each shard
+	must(t, err)
+	last := types.Snowflake(shard.Generate())
+	if parts := shardingLayout.Parts(last); parts.Datacenter != 2 {
+		t.Errorf("parts of %d = %+v; want the datacenter 2, the shard", last, parts)
 	}
-	create(old, "A")
-	ids := shardKeys(t, old, 2)
-	if len(ids) != 1 {
-		t.Fatalf("keys of shard 2 = %v; want one", ids)
-	}
-	recent(t, bwmarrinLayout.Parts(ids[0]), 2, time.Millisecond) // the worker of every process
-	if parts := shardingLayout.Parts(ids[0]); parts.Datacenter != 2 {
-		t.Errorf("parts of %d = %+v; want the datacenter 2, the shard", ids[0], parts)
-	}
-
-	// Two processes, of worker numbers 7 and 8, in one shard.
-	for _, worker := range []int64{7, 8} {
-		config := sharding.Config{PrimaryKeyGenerator: sharding.PKCustom, PrimaryKeyGeneratorFn: shardGenerators(t, 4, worker)}
-		config.ShardingAlgorithmByPrimaryKey = func(id int64) string { return fmt.Sprint("_", bwmarrin.ParseInt64(id).Node()) }
-		db := sharded(t, config)
+	for _, worker := range []int64{7, 8} { // two processes
 		time.Sleep(2 * time.Millisecond)
-		create(db, "B")
-		ids := append(ids, shardKeys(t, db, 2)...)
-		if len(ids) != 2 || ids[1] <= ids[0] {
-			t.Fatalf("keys of shard 2 = %v; want a second one above", ids)
+		id := newKey(t, shardingLayout, 2, worker)
+		parts, node := shardingLayout.Parts(id), bwmarrin.ID(id).Node()
+		if id <= last || parts.Datacenter != 2 || parts.Worker != worker || node != 2 {
+			t.Errorf("new key = %d of node %d, %+v; want one above %d with the shard 2 in both, and the worker %d", id, node, parts, last, worker)
 		}
-		parts := shardingLayout.Parts(ids[1])
-		if node := bwmarrin.ID(ids[1]).Node(); parts.Datacenter != 2 || parts.Worker != worker || node != 2 {
-			t.Errorf("parts of %d = %+v, node %d; want the shard 2 in both, and the worker %d", ids[1], parts, node, worker)
-		}
-		var found shardOrder
-		if err := db.Where("id = ?", ids[1].Int64()).Take(&found).Error; err != nil || found.Number != "B" {
-			t.Errorf("order of the key %d alone = %+v, %v; want B", ids[1], found, err)
-		}
-	}
-}
-
-// shardGenerators returns a PrimaryKeyGeneratorFn with a generator for each shard. Without a
-// key it returns 0, for which gorm.io/sharding inserts none.
-func shardGenerators(t *testing.T, shards, worker int64) func(int64) int64 {
-	t.Helper()
-	gens := make([]*core.Generator, shards)
-	for shard := range gens {
-		gen, err := core.New(core.Config{Layout: shardingLayout, Datacenter: int64(shard), Worker: core.StaticWorker(worker)})
-		must(t, err)
-		t.Cleanup(func() { _ = gen.Close(context.Background()) })
-		gens[shard] = gen
-	}
-	return func(shard int64) int64 {
-		id, err := gens[shard].Next(context.Background())
-		if err != nil {
-			return 0
-		}
-		return id.Int64()
+		last = id
 	}
 }
