@@ -27,8 +27,7 @@ type Message struct {
 	From Side
 	// Name is the protocol's: Parse, CommandComplete, COM_QUERY, ERR.
 	Name string
-	// Text is the SQL of a request, also of those that name a prepared statement. In an
-	// answer it is the command tag, the error code or the transaction status.
+	// Text is the SQL of a request, also of those that run a prepared statement.
 	Text string
 	// Raw are its bytes. Proxy.Messages leaves them out.
 	Raw string

@@ -87,7 +87,7 @@ func (c *mysqlConn) answer(number byte, body []byte) (name, text string) {
 	first := number == 1 // of the answer to a command
 	switch kind := body[0]; {
 	case kind == 0xff && len(body) >= 3:
-		return "ERR", fmt.Sprint(binary.LittleEndian.Uint16(body[1:]))
+		return "ERR", ""
 	case !c.ready && number == 0:
 		return "Handshake", ""
 	case !c.ready && kind == 0:
@@ -103,8 +103,6 @@ func (c *mysqlConn) answer(number byte, body []byte) (name, text string) {
 		return "PrepareOK", text
 	case first && kind == 0:
 		return "OK", ""
-	case first && kind == 0xfb:
-		return "LocalInfile", ""
 	case first:
 		return "ResultSet", ""
 	}

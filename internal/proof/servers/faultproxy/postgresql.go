@@ -65,8 +65,6 @@ func (p *postgres) read(from Side, r *bufio.Reader) (Message, []byte, error) {
 	}
 	if from == Client {
 		m.Text = p.request(raw[0], raw[5:])
-	} else {
-		m.Text = answer(raw[0], raw[5:])
 	}
 	return m, raw, nil
 }
@@ -99,35 +97,6 @@ func (p *postgres) request(kind byte, body []byte) string {
 		return p.portals[name]
 	case 'E':
 		return p.portals[name]
-	case 'D', 'C':
-		if len(body) == 0 {
-			return ""
-		}
-		name, _ = word(body[1:])
-		if body[0] == 'S' {
-			return p.statements[name]
-		}
-		return p.portals[name]
-	}
-	return ""
-}
-
-func answer(kind byte, body []byte) string {
-	switch kind {
-	case 'C':
-		tag, _ := word(body)
-		return tag
-	case 'Z':
-		return string(body)
-	case 'E', 'N':
-		for len(body) > 0 && body[0] != 0 {
-			field := body[0]
-			var value string
-			value, body = word(body[1:])
-			if field == 'C' {
-				return value
-			}
-		}
 	}
 	return ""
 }

@@ -74,9 +74,6 @@ type Proxy struct {
 	silence  func()        // closes silent, once
 	silent   chan struct{} // closed when no answer passes any more
 
-	// dropsCancels is set by DropCancels.
-	dropsCancels atomic.Bool
-
 	mu     sync.Mutex // guards what follows
 	opened int
 	unmet  []net.Conn // accepted since the silence
@@ -123,10 +120,6 @@ func (p *Proxy) Silence() { p.silence() }
 
 // Silent returns a channel that is closed when the proxy falls silent.
 func (p *Proxy) Silent() <-chan struct{} { return p.silent }
-
-// DropCancels loses the requests of PostgreSQL that cancel a statement. pgx sends one for a
-// connection that breaks, and it would meet a COMMIT that arrives at the same moment.
-func (p *Proxy) DropCancels() { p.dropsCancels.Store(true) }
 
 func (p *Proxy) isSilent() bool {
 	select {
@@ -324,7 +317,7 @@ func (c *conn) passRequests() {
 		if c.deaf.Load() {
 			continue
 		}
-		if m.Name == "CancelRequest" && c.proxy.dropsCancels.Load() {
+		if m.Name == "CancelRequest" { // pgx sends one for a connection that breaks, and it would meet a COMMIT that is late
 			return
 		}
 		m.Raw = string(raw)

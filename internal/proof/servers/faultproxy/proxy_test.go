@@ -122,11 +122,12 @@ func (u user) hears(within time.Duration) string {
 		return "nothing"
 	}
 	_ = u.conn.SetReadDeadline(time.Time{}) // nor may it end in the middle of an answer
-	m, _, err := newPostgres().read(Server, u.r)
+	m, raw, err := newPostgres().read(Server, u.r)
 	if err != nil {
 		return "end"
 	}
-	return m.Name + " " + m.Text
+	text, _ := word(raw[5:])
+	return m.Name + " " + text
 }
 
 // wantHears compares the answers, in order.
@@ -297,7 +298,6 @@ func TestOtherConnectionsPassUntouchedUnlessTheFaultIsSetForAll(t *testing.T) {
 func TestRequestsToCancelAreDropped(t *testing.T) {
 	server := startPeer(t)
 	proxy := Start(t, PostgreSQL, server.listener.Addr().String())
-	proxy.DropCancels()
 	c, err := net.Dial("tcp", proxy.Addr())
 	must(t, err)
 	defer c.Close()
@@ -334,7 +334,7 @@ func TestMessagesAndRoundTripsAreCountedSinceTheFaultWasArmed(t *testing.T) {
 	for _, m := range proxy.Messages() {
 		got = append(got, m.String())
 	}
-	want := []string{`client Query "commit"`, `server CommandComplete "commit"`, `server ReadyForQuery "I"`}
+	want := []string{`client Query "commit"`, "server CommandComplete", "server ReadyForQuery"}
 	if !slices.Equal(got, want) {
 		t.Errorf("Messages() = %q; want %q", got, want)
 	}

@@ -161,7 +161,6 @@ func (c faultCell) ends() bool {
 func (g *faultGroup) start(ctx context.Context) (*faultRun, *sqlx.DB, error) {
 	through, proxy := g.through(g.t)
 	g.proxy = proxy
-	g.proxy.DropCancels() // pgx sends one for a connection that breaks, and it would meet a COMMIT that is late
 	connector, err := through.connector()
 	if err != nil {
 		return nil, nil, err

@@ -27,7 +27,6 @@ const (
 func (p place) losing(t *testing.T, what loss, text string) *sqlx.DB {
 	t.Helper()
 	through, proxy := p.through(t)
-	proxy.DropCancels()
 	f := faultproxy.Fault{On: faultproxy.Running(text), Do: faultproxy.CutBefore}
 	if what == answerLost {
 		f.On = faultproxy.AnswerTo(f.On)
