@@ -352,3 +352,22 @@ func TestMessagesAndRoundTripsAreCountedSinceTheFaultWasArmed(t *testing.T) {
 		t.Errorf("Messages() after Arm = %v; want none", got)
 	}
 }
+
+func TestAStreamThatIsNotUnderstoodFailsTheTest(t *testing.T) {
+	failures := errorCounter{TB: t}
+	proxy := Start(&failures, PostgreSQL, startPeer(t).listener.Addr().String())
+	u := connect(t, proxy)
+	u.send(pg('?', ""))
+	u.wantHears("end")
+	if proxy.Stop(); failures.n != 1 {
+		t.Errorf("errors of the test = %d; want 1", failures.n)
+	}
+}
+
+// An errorCounter is a test that counts its errors.
+type errorCounter struct {
+	testing.TB
+	n int
+}
+
+func (c *errorCounter) Error(...any) { c.n++ }
