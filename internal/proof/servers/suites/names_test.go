@@ -405,21 +405,6 @@ func readOrClaim(t *testing.T, s any) error {
 	return fmt.Errorf("a %T", s)
 }
 
-// A Store that has found nothing looks again.
-func TestTablesThatComeLaterAreFound(t *testing.T) {
-	eachStore(t, func(t *testing.T, g namesTarget, table string, db *sql.DB, open func(string, bool) namedStore) {
-		s := open("", false)
-		g.do(t, db, g.use(g.second))
-		wantError(t, table+" without tables", readOrClaim(t, s), sqlstore.ErrNoTable)
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		wantError(t, "CreateTables under an ended context", s.CreateTables(ended), context.Canceled)
-		open(g.first, true)
-		g.do(t, db, g.use(g.first))
-		must(t, readOrClaim(t, s))
-	})
-}
-
 // PostgreSQL looks for every table among the temporary ones first.
 func TestTemporaryTableIsNoTableOfAStore(t *testing.T) {
 	g := namesPostgres(t)

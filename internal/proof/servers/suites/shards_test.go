@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 
@@ -30,14 +29,6 @@ type shardLine struct {
 const shardTables = `
 	CREATE TABLE orders (id BIGINT PRIMARY KEY, customer BIGINT NOT NULL);
 	CREATE TABLE lines (id BIGINT PRIMARY KEY, order_id BIGINT NOT NULL REFERENCES orders DEFERRABLE INITIALLY DEFERRED, sku TEXT NOT NULL)`
-
-// inNights returns the first number, or the second in .ci/nightly.
-func inNights(n, nightly int) int {
-	if os.Getenv("SNOWKEY_NIGHTLY") != "" {
-		return nightly
-	}
-	return n
-}
 
 // postgresDatabases makes databases with statements of tables on the server, and returns their DSNs.
 func postgresDatabases(t *testing.T, n int, tables string) (dsns []string, dbs []*sqlx.DB) {
