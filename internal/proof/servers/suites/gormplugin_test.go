@@ -134,6 +134,23 @@ func wantBox(t *testing.T, db *gorm.DB, name string, id types.Snowflake) {
 	}
 }
 
+// The cases cannot have it, as the lowest version of GORM lacks the methods.
+func TestGormPluginFillsGenericSet(t *testing.T) {
+	for _, target := range gormTargets {
+		t.Run(target.name, func(t *testing.T) {
+			db := withPlugin(t, opener(t, target.dialector(t))(&gorm.Config{Logger: logger.Discard}))
+			must(t, gorm.G[box](db).Set(clause.Assignment{Column: clause.Column{Name: "name"}, Value: "A"}).Create(t.Context()))
+			b := box{Name: "B"}
+			must(t, gorm.G[box](db).Select("name").Create(t.Context(), &b))
+			wantBox(t, db, "B", b.ID)
+			var keys []types.Snowflake
+			if must(t, db.Model(&box{}).Order("id").Pluck("id", &keys).Error); len(keys) != 2 || keys[0] <= 1<<60 {
+				t.Errorf("stored keys = %d; want two of the source", keys)
+			}
+		})
+	}
+}
+
 // Under MySQL's default isolation, a transaction that has read sees the past. An upsert
 // meets the present.
 func TestGormPluginFindsARowThatTheTransactionCannotSee(t *testing.T) {
