@@ -63,7 +63,7 @@ func (x Xact) state(ctx context.Context, tx Tx) (string, error) {
 	)
 	err := tx.QueryRowContext(ctx, "SELECT version(), CASE WHEN NOT pg_catalog.pg_is_in_recovery() AND "+serverRun+
 		" = $1 THEN pg_catalog.txid_status(CAST($2 AS BIGINT)) END", x.run, x.id).Scan(&version, &state)
-	if !postgresVersion.MatchString(version) { // nor does it after an error
+	if err != nil || !postgresVersion.MatchString(version) {
 		return "", err
 	}
 	return state.String, nil

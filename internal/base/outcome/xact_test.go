@@ -68,6 +68,23 @@ func TestRowsDecideWhereTheServerDoesNotKnowTheTransaction(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatDoesNotEndIsNoState(t *testing.T) {
+	db, mock, err := sqlmock.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	mock.ExpectBegin()
+	mock.ExpectQuery("txid_status").WillReturnRows(sqlmock.NewRows([]string{"version", "state"}).AddRow(postgres, xactAborted).CloseError(io.ErrUnexpectedEOF))
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := (Xact{730, "1 0/70"}).state(t.Context(), tx); state != "" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("state() = %q, %v; want none, and %v", state, err, io.ErrUnexpectedEOF)
+	}
+}
+
 func TestTransactionIsIdentifiedByItsServerOrNotAtAll(t *testing.T) {
 	for name, c := range map[string]struct {
 		id   any
