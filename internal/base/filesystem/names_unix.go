@@ -25,5 +25,26 @@ func IdentityOf(info fs.FileInfo) (id Identity, ok bool) {
 	if !ok {
 		return Identity{}, false
 	}
-	return Identity{uint64(st.Dev), uint64(st.Ino)}, true //nolint:unconvert // their widths depend on the system
+	return identityOf(st), true
+}
+
+func identityOf(st *syscall.Stat_t) Identity {
+	return Identity{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // their widths depend on the system
+}
+
+// IsOpen reports whether this process has the file of an identity open, by whatever package. It asks
+// the kernel for each descriptor in turn, up to the one of the file.
+func IsOpen(id Identity) bool {
+	const most = 1 << 20 // a limit may be infinite; more than these need another limit of the kernel
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		limit.Cur = most
+	}
+	for fd := range int(min(uint64(limit.Cur), most)) { //nolint:unconvert // its type depends on the system
+		var st syscall.Stat_t
+		if syscall.Fstat(fd, &st) == nil && id == identityOf(&st) {
+			return true
+		}
+	}
+	return false
 }

@@ -135,7 +135,9 @@ func retries(err error, attempt int) bool {
 }
 
 // busy reports whether err means a conflict with another transaction.
-func busy(err error) bool { return dialect.Retryable(err) || dialect.LockNotAvailable(err) }
+func busy(err error) bool {
+	return dialect.Retryable(err) || dialect.LockNotAvailable(err) || errors.Is(err, errLocked)
+}
 
 // pause waits for a moment and reports whether ctx is still live.
 func pause(ctx context.Context) bool { return wait.Sleep(ctx, rand.N(maxPause)) == nil }

@@ -33,6 +33,9 @@ var (
 // errConnect is wrapped by errors of the pool.
 var errConnect = errors.New("connect")
 
+// errLocked means that another transaction has the lock of the folder.
+var errLocked = errors.New("the folder is locked, for as long as another program or connection writes such rows in it")
+
 // credentials matches the places where drivers and their wrappers put a password into an error: a
 // URL, a key with a value, and the DSN of the MySQL driver. A password that was not escaped is torn:
 // with a space, net/url quotes the whole URL, and lib/pq takes the rest for a key; with a slash,

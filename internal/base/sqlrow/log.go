@@ -22,6 +22,16 @@ import (
 // changed the mode to another one and back, without a transaction of this package in between, is
 // refused needlessly, since it cannot be recognized.
 //
+// The mark alone would not do for the index, which a process opens once for all of its connections: a
+// connection opened after the removal has the old index, and another one at its path. So the process
+// must have the index at the path open, which the kernel knows.
+//
+// Nor do checks before and after a transaction suffice. SQLite's locks are on the index, so whoever has
+// a new one does not wait for a transaction in the old one. What that still writes, into the log or by
+// copying the log into the file, would overwrite what others have acknowledged since. A transaction
+// therefore locks the folder, from before it opens the log until it has ended. A lock file would be
+// removed along with the log.
+//
 // A removal must not lose what was acknowledged either, so after each commit the log is copied into
 // the file (see commitSQLite), unless a reader is in the way.
 //
@@ -30,7 +40,7 @@ import (
 // transaction. A map would grow for ever and could not serve NextIn, because database/sql reports
 // neither the end of a connection nor the connection of a transaction.
 //
-// On Windows there is no mark, and none is needed, because an open file cannot be removed.
+// On Windows there is neither mark nor lock, and none is needed, because an open file cannot be removed.
 const markPragma = "temp.application_id"
 
 // A mark has 12 bits for the path of a database and 20 for its log and index; 0 is none. The path is
@@ -55,18 +65,19 @@ func markOf(path string, w writeAhead) mark {
 // samePath reports whether two marks have the same path.
 func (m mark) samePath(as mark) bool { return m>>identityBits == as>>identityBits }
 
-// markAt returns the mark of the current log of the database at a path, and whether it has a log. The
-// mark is 0 where files have no identity.
-func markAt(path string) (m mark, found bool, err error) {
+// markAt returns the mark of the current log of the database at a path, and whether it has a log, with
+// an index that this process has open. The mark is 0 where files have no identity.
+func markAt(path string) (m mark, ours bool, err error) {
 	var w writeAhead
 	found, known, err := identify(path+"-wal", &w.log)
 	if err != nil || !found || !known {
 		return 0, found, err
 	}
-	if _, _, err := identify(path+"-shm", &w.index); err != nil {
+	indexed, _, err := identify(path+"-shm", &w.index)
+	if err != nil {
 		return 0, false, err
 	}
-	return markOf(path, w), true, nil
+	return markOf(path, w), !indexed || filesystem.IsOpen(w.index), nil
 }
 
 // identify sets id to the identity of the file at a path. It reports whether there is a file, and
@@ -112,13 +123,13 @@ func (t *Tx) markLog(ctx context.Context, path string, open bool) (mark, error) 
 // checkLog returns an error that matches ErrReplaced unless m is the mark of the database's current
 // log.
 func (f *databaseFile) checkLog(path string, m mark) error {
-	now, found, err := markAt(path)
+	now, ours, err := markAt(path)
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err == nil && (!found || m != 0 && m != now) {
+	if f.err == nil && (!ours || m != 0 && m != now) {
 		f.err = fmt.Errorf("%w: %s-wal or %[2]s-shm; restart the process", ErrReplaced, path)
 	}
 	return f.err

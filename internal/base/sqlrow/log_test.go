@@ -12,12 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/filesystem"
 	"github.com/snowkey/snowkey/internal/proof/servers/sqlitetest"
 )
 
@@ -226,6 +228,109 @@ func TestALogThatIsNotTheOneThatWasOpenedIsNotTrusted(t *testing.T) {
 			if n, err := bump(t.Context(), d); n != 0 || !errors.Is(err, ErrReplaced) || errors.Is(err, ErrCommit) || !strings.Contains(err.Error(), path+"-wal or "+path+"-shm") {
 				t.Errorf("Do() with a log that was %s = %d, %v; want ErrReplaced, and the log", name, n, err)
 			}
+		}
+	}
+}
+
+// A process has one index for all of its connections, whatever is at the path when they are opened.
+func TestAConnectionOpenedAfterTheIndexWasReplacedIsNotTrusted(t *testing.T) {
+	path := filepath.Join(sqlitetest.Folder(t), "counter.db")
+	d := counterIn(t, path, nil)
+	if _, err := bump(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	old, err := d.pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(path+"-shm", path+".old"), os.WriteFile(path+"-shm", nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := bump(t.Context(), d); n != 0 || !errors.Is(err, ErrReplaced) || errors.Is(err, ErrCommit) {
+		t.Errorf("Do() on a new connection = %d, %v; want ErrReplaced", n, err)
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SQLite's own locks are of no use to a process that has another index.
+func TestTheFolderIsLockedFromBeforeTheLogIsOpenedUntilItIsCopied(t *testing.T) {
+	d, c := watched(t, "_journal_mode=WAL&_busy_timeout=1234")
+	folder := filepath.Dir(c.DSN[len("file:"):strings.Index(c.DSN, "?")])
+	locked := func() bool {
+		unlock, err := filesystem.TryLock(folder)
+		if err != nil {
+			t.Error(err)
+		}
+		if unlock != nil {
+			unlock()
+		}
+		return unlock == nil
+	}
+	for range 2 { // the first marks the connection
+		var during []string
+		c.Before = func(query string) error {
+			if locked() {
+				during = append(during, query)
+			}
+			return nil
+		}
+		if _, err := bump(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		c.Before = nil
+		sent := c.Sent()
+		if want := sent[slices.Index(sent, "PRAGMA database_list")+1:]; !slices.Equal(during, want) {
+			t.Errorf("the folder was locked during %q; want %q", during, want)
+		}
+		if locked() {
+			t.Error("the folder is locked after Do()")
+		}
+	}
+}
+
+func TestATransactionWaitsForTheLockOfTheFolderUntilItsContextEnds(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		d, c := watched(t, "_journal_mode=WAL&_busy_timeout=1234")
+		unlock, err := filesystem.TryLock(filepath.Dir(c.DSN[len("file:"):strings.Index(c.DSN, "?")]))
+		if err != nil || unlock == nil {
+			t.Fatalf("TryLock() = %v, locked by another: %v", err, unlock == nil)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		n, err := Look(t.Context(), d, func(tx *Tx) (n int64, err error) {
+			return n, tx.Each(t.Context(), func(scan func(...any) error) error { return scan(&n) }, selectN)
+		})
+		if n != 7 || err != nil {
+			t.Errorf("Look() in a folder that is locked = %d, %v; want 7", n, err)
+		}
+		tries := 0
+		c.Before = func(query string) error {
+			if strings.Contains(query, "journal_mode") && unlock != nil {
+				t.Error("Do() opens the log without the lock")
+			}
+			if query != "PRAGMA busy_timeout = 1234" { // a try has ended
+				return nil
+			}
+			if tries++; tries == 3 && ends {
+				cancel()
+			} else if tries == 3 {
+				unlock()
+				unlock = nil
+			}
+			return nil
+		}
+		n, err = bump(ctx, d)
+		if ends && (n != 0 || !errors.Is(err, context.Canceled) || !errors.Is(err, errLocked) || errors.Is(err, ErrCommit)) {
+			t.Errorf("Do() in a folder that stays locked = %d, %v; want the end of the context, and the reason", n, err)
+		}
+		if !ends && (n != 8 || err != nil || tries != 4) {
+			t.Errorf("Do() in a folder that was locked = %d, %v after %d tries; want 8 after 4", n, err, tries)
+		}
+		c.Before = nil
+		cancel()
+		if unlock != nil {
+			unlock()
 		}
 	}
 }

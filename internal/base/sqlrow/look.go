@@ -40,7 +40,7 @@ func (t *Tx) beginLook(ctx context.Context) error {
 // the log is checked after that.
 func (t *Tx) lookSQLite(ctx context.Context) error {
 	t.executor = t.conn
-	file, err := t.openSQLite(ctx)
+	file, err := t.openSQLite(ctx, false)
 	if err != nil {
 		return err
 	}

@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/filesystem"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -17,7 +19,7 @@ import (
 func (t *Tx) beginSQLite(ctx context.Context) error {
 	t.executor = t.conn
 	of := t.db.schemaDot()
-	file, err := t.openSQLite(ctx)
+	file, err := t.openSQLite(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -48,13 +50,30 @@ func (t *Tx) beginSQLite(ctx context.Context) error {
 	return nil
 }
 
-// openSQLite returns the file of the database, which it checks.
-func (t *Tx) openSQLite(ctx context.Context) (openFile, error) {
+// openSQLite returns the file of the database, which it checks. If the transaction writes, it has the
+// lock of the folder.
+func (t *Tx) openSQLite(ctx context.Context, writes bool) (openFile, error) {
 	// SQLite's own wait for a lock does not end with ctx, so it is turned off, and Do waits.
 	if err := t.needPragma(ctx, "busy_timeout", func(n int64) bool { return n == 0 }, 0); err != nil {
 		return openFile{}, err
 	}
-	return t.checkFile(ctx, t.db.schema(), t.db.schemaDot())
+	schema := t.db.schema()
+	path, err := File(ctx, t.executor, schema)
+	if err != nil {
+		return openFile{}, err
+	}
+	if path == "" {
+		return openFile{}, fmt.Errorf("%w: %s is in memory; use a file", ErrNotDurable, schema)
+	}
+	if writes {
+		if t.unlock, err = filesystem.TryLock(filepath.Dir(path)); err != nil {
+			return openFile{}, err
+		}
+		if t.unlock == nil {
+			return openFile{}, fmt.Errorf("%w: %s", errLocked, filepath.Dir(path))
+		}
+	}
+	return t.checkFile(ctx, path, t.db.schemaDot())
 }
 
 // tellSQLite reads the clock.
@@ -143,16 +162,9 @@ func File(ctx context.Context, e dialect.Executor, schema string) (file string, 
 	return path.String, nil
 }
 
-// checkFile returns the file of the database. It refuses one that would forget, that cannot be
+// checkFile returns the file of the database, at path. It refuses one that would forget, that cannot be
 // written, or that has been replaced.
-func (t *Tx) checkFile(ctx context.Context, schema, of string) (openFile, error) {
-	path, err := File(ctx, t.executor, schema)
-	if err != nil {
-		return openFile{}, err
-	}
-	if path == "" {
-		return openFile{}, fmt.Errorf("%w: %s is in memory; use a file", ErrNotDurable, schema)
-	}
+func (t *Tx) checkFile(ctx context.Context, path, of string) (openFile, error) {
 	if err := t.db.file.check(ctx, path); err != nil {
 		return openFile{}, err
 	}

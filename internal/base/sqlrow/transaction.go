@@ -27,6 +27,7 @@ type Tx struct {
 	commit   func() error
 	rollback func() error
 	check    func() error // checks what a look has read; nil: no check
+	unlock   func()       // unlocks the folder of a SQLite file; nil: it is not locked
 	restore  []string     // restores the connection's settings once the transaction has ended
 
 	single bool // see Alone
@@ -112,6 +113,9 @@ func (d *DB) attempt(ctx context.Context, tried bool, begin func(*Tx, context.Co
 		discard(conn)
 	}
 	_ = conn.Close() // gives it back; nothing is left that could be lost
+	if t.unlock != nil {
+		t.unlock()
+	}
 	return err
 }
 
