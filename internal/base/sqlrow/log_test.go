@@ -254,6 +254,31 @@ func TestAConnectionOpenedAfterTheIndexWasReplacedIsNotTrusted(t *testing.T) {
 	}
 }
 
+// Until then another process alone has the log and its index.
+func TestACallersTransactionAndALookMayBeTheFirstThatOpenTheLog(t *testing.T) {
+	for name, first := range map[string]func(*DB) error{
+		"Within": func(d *DB) error {
+			tx, err := d.pool.BeginTx(t.Context(), nil)
+			if err != nil {
+				return err
+			}
+			_, err = d.Within(t.Context(), tx)
+			return errors.Join(err, tx.Rollback())
+		},
+		"Look": func(d *DB) error {
+			_, err := Look(t.Context(), d, func(*Tx) (int64, error) { return 0, nil })
+			return err
+		},
+	} {
+		path := filepath.Join(sqlitetest.Folder(t), "counter.db")
+		makeFile(t, path, "WAL")
+		startBumper(t, path, map[string]int{}).read(1)
+		if err := first(newDB(openSQLite(t, "file:"+path), dialect.SQLite, nil)); err != nil {
+			t.Errorf("%s() on the first connection of a process = %v; want nil", name, err)
+		}
+	}
+}
+
 // SQLite's own locks are of no use to a process that has another index.
 func TestTheFolderIsLockedFromBeforeTheLogIsOpenedUntilItIsCopied(t *testing.T) {
 	d, c := watched(t, "_journal_mode=WAL&_busy_timeout=1234")
