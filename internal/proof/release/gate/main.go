@@ -2,19 +2,16 @@
 // needs, and whether a test that failed fails again.
 //
 //	gate list               the steps: name, when, heading
-//	gate wanted BASE        the names of the steps that the gate runs on what has changed since BASE
-//	gate files BASE         the files that have changed
-//	gate modules BASE       the folders of the modules that have to be tidied again
-//	gate base               the commit that the gate compares with
+//	gate wanted             the names of the steps that the gate runs when the files of standard input have changed
 //	gate test FILE PACKAGES -- FLAGS
 //	                        go test, with a second look at tests that fail; FILE gets a line for each that passes then
-//	gate flaky FILE         fails if a test stands in FILE twice
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -28,74 +25,21 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	word, args := first(args)
-	tree := tree{dir: "."}
-	switch word {
-	case "list":
+	end := slices.Index(args, "--")
+	switch {
+	case slices.Equal(args, []string{"list"}):
 		for _, s := range steps {
 			fmt.Printf("%-10s %-8s %s\n", s.name, s.when, s.heading)
 		}
 		return nil
-	case "base":
-		fmt.Println(tree.base(ctx))
-		return nil
-	case "wanted", "files", "modules":
-		base, _ := first(args)
-		files, err := tree.changed(ctx, base)
-		if err != nil {
-			return err
+	case slices.Equal(args, []string{"wanted"}):
+		files, err := io.ReadAll(os.Stdin)
+		for _, name := range wanted(steps, strings.Fields(string(files))) { // no name in this tree has a space
+			fmt.Println(name)
 		}
-		switch word {
-		case "wanted":
-			files = wanted(steps, files)
-		case "modules":
-			files = tree.untidy(files)
-		}
-		for _, f := range files {
-			fmt.Println(f)
-		}
-		return nil
-	case "test":
-		record, args := first(args)
-		end := slices.Index(args, "--")
-		if record == "" || end < 1 {
-			break
-		}
-		return suite{packages: args[:end], flags: args[end+1:], record: record}.run(ctx)
-	case "flaky":
-		name, _ := first(args)
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		return repeated(string(text))
+		return err
+	case end > 2 && args[0] == "test":
+		return suite{record: args[1], packages: args[2:end], flags: args[end+1:]}.run(ctx)
 	}
-	return errors.New("usage: gate list | wanted BASE | files BASE | modules BASE | base | test FILE PACKAGES -- FLAGS | flaky FILE")
-}
-
-func first(args []string) (string, []string) {
-	if len(args) == 0 {
-		return "", nil
-	}
-	return args[0], args[1:]
-}
-
-// repeated returns an error that names the tests with more than one line. A test that fails
-// by chance once is noted; one that does so again has to be mended.
-func repeated(text string) error {
-	seen, twice := map[string]bool{}, []string{}
-	for line := range strings.Lines(text) {
-		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name == "" || name == "#" {
-			continue
-		}
-		if seen[name] && !slices.Contains(twice, name) {
-			twice = append(twice, name)
-		}
-		seen[name] = true
-	}
-	if len(twice) > 0 {
-		return fmt.Errorf("these tests have failed by chance more than once, mend them and remove their lines: %s", strings.Join(twice, ", "))
-	}
-	return nil
+	return errors.New("usage: gate list | wanted | test FILE PACKAGES -- FLAGS")
 }

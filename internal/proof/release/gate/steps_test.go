@@ -105,3 +105,11 @@ func TestAChangeRunsTheStepsOfItsFiles(t *testing.T) {
 		}
 	}
 }
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
