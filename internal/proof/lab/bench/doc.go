@@ -7,7 +7,6 @@
 //	go run ./internal/proof/lab/bench                    write the page from the results that are here
 //	go run ./internal/proof/lab/bench generator          measure a suite, replace its results, write the page
 //	go run ./internal/proof/lab/bench -rounds 3 all      measure all of them in three rounds
-//	go run ./internal/proof/lab/bench -short -out x all  run each benchmark once, to see that it works
 //
 // Run it on an idle machine. The suites generator and segments need nothing else; gorm and
 // sqlx need the servers that CONTRIBUTING.md names.

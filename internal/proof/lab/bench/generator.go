@@ -44,29 +44,29 @@ func saturation(r *results, row, c string) string {
 
 func generatorGoals() []goal {
 	return []goal{
-		{"`Next`, one goroutine, above the floor, ns", true, 5, "%.1f", func(m *medians) float64 {
-			return m.of("Next/snowkey", "ns/op") - m.of("Next/floor=Since+Add", "ns/op")
+		{"`Next`, one goroutine, above the floor, ns", true, 5, "%.1f", func(r *results) float64 {
+			return r.of("Next/snowkey", "ns/op") - r.of("Next/floor=Since+Add", "ns/op")
 		}},
-		{"`Next`, allocations per ID", true, 0, "%.0f", func(m *medians) float64 { return m.of("Next/snowkey", "allocs/op") }},
+		{"`Next`, allocations per ID", true, 0, "%.0f", func(r *results) float64 { return r.of("Next/snowkey", "allocs/op") }},
 		{"64 goroutines, against the floor", true, 1.10, "%.2f ×", quotient("Contention/c=64/snowkey", "Contention/c=64/floor=Since+Add", "ns/ID")},
 		{"a leased worker against a fixed one, one goroutine", true, 1.05, "%.2f ×", quotient("Lease/c=1/leased", "Lease/c=1/fixed", "ns/ID")},
 		{"a leased worker against a fixed one, 64 goroutines", true, 1.05, "%.2f ×", quotient("Lease/c=64/leased", "Lease/c=64/fixed", "ns/ID")},
-		{"duplicates in any contention run", true, 0, "%.0f", func(m *medians) float64 {
-			return m.extreme(math.Max, "dup/op", "Contention/c=%d/snowkey", 1, 2, 4, 8, 12, 64)
+		{"duplicates in any contention run", true, 0, "%.0f", func(r *results) float64 {
+			return r.extreme(math.Max, "dup/op", "Contention/c=%d/snowkey", 1, 2, 4, 8, 12, 64)
 		}},
-		{"share of the cap, worst of 1, 2, 8, 64 goroutines", false, 99.9, "%.2f %%", func(m *medians) float64 {
-			return m.extreme(math.Min, "%cap", "Saturation/alone/c=%d/snowkey", 1, 2, 8, 64)
+		{"share of the cap, worst of 1, 2, 8, 64 goroutines", false, 99.9, "%.2f %%", func(r *results) float64 {
+			return r.extreme(math.Min, "%cap", "Saturation/alone/c=%d/snowkey", 1, 2, 8, 64)
 		}},
-		{"CPU of one core at the cap, worst of 1, 2, 8 goroutines", true, 20, "%.1f %%", func(m *medians) float64 {
-			return m.extreme(math.Max, "%core", "Saturation/alone/c=%d/snowkey", 1, 2, 8)
+		{"CPU of one core at the cap, worst of 1, 2, 8 goroutines", true, 20, "%.1f %%", func(r *results) float64 {
+			return r.extreme(math.Max, "%core", "Saturation/alone/c=%d/snowkey", 1, 2, 8)
 		}},
-		{"CPU of one core at the cap, 64 goroutines", true, 25, "%.1f %%", func(m *medians) float64 { return m.of("Saturation/alone/c=64/snowkey", "%core") }},
-		{"share of the cap beside a spinning goroutine per CPU, worst", false, 98, "%.1f %%", func(m *medians) float64 {
-			return m.extreme(math.Min, "%cap", "Saturation/hogs/c=%d/snowkey", 1, 2, 8, 64)
+		{"CPU of one core at the cap, 64 goroutines", true, 25, "%.1f %%", func(r *results) float64 { return r.of("Saturation/alone/c=64/snowkey", "%core") }},
+		{"share of the cap beside a spinning goroutine per CPU, worst", false, 98, "%.1f %%", func(r *results) float64 {
+			return r.extreme(math.Min, "%cap", "Saturation/hogs/c=%d/snowkey", 1, 2, 8, 64)
 		}},
-		{"`Fill` of 100, ns per ID", true, 1.0, "%.2f", func(m *medians) float64 { return m.of("Fill/n=100/snowkey", "ns/ID") }},
-		{"`Fill` of 1,000 and 10,000, ns per ID, worst", true, 0.5, "%.2f", func(m *medians) float64 {
-			return m.extreme(math.Max, "ns/ID", "Fill/n=%d/snowkey", 1000, 10000)
+		{"`Fill` of 100, ns per ID", true, 1.0, "%.2f", func(r *results) float64 { return r.of("Fill/n=100/snowkey", "ns/ID") }},
+		{"`Fill` of 1,000 and 10,000, ns per ID, worst", true, 0.5, "%.2f", func(r *results) float64 {
+			return r.extreme(math.Max, "ns/ID", "Fill/n=%d/snowkey", 1000, 10000)
 		}},
 	}
 }

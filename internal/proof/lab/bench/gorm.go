@@ -58,8 +58,8 @@ func gormGoals() []goal {
 	for _, source := range []string{"free", "generator"} {
 		name := "Assignment/" + source + "/structs/n=5000"
 		list = append(list,
-			goal{"assignment of 5,000 structs (" + source + "), ns per row", true, 25, "%.0f", func(m *medians) float64 { return m.of(name, "ns/row") }},
-			goal{"… allocations per row", true, 0.001, "%.4f", func(m *medians) float64 { return m.of(name, "allocs/op") / 5000 }})
+			goal{"assignment of 5,000 structs (" + source + "), ns per row", true, 25, "%.0f", func(r *results) float64 { return r.of(name, "ns/row") }},
+			goal{"… allocations per row", true, 0.001, "%.4f", func(r *results) float64 { return r.of(name, "allocs/op") / 5000 }})
 	}
 	return list
 }

@@ -16,13 +16,8 @@ func main() {
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 0, "rounds, in each of which every benchmark takes its turn; 0: as many as the suite has")
 	flag.StringVar(&o.out, "out", "", "write the results into a `folder`, and not the page")
-	flag.BoolVar(&o.short, "short", false, "the smallest runs, to see that all benchmarks work; needs -out")
 	flag.Usage = func() {
-		var names []string
-		for _, s := range suites {
-			names = append(names, s.name)
-		}
-		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "usage: bench [flags] [all | %s]...\n", strings.Join(names, " | "))
+		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "usage: bench [flags] [all | %s]...\n", strings.Join(suiteNames(), " | "))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -38,49 +33,32 @@ func main() {
 type options struct {
 	rounds int
 	out    string
-	short  bool
+}
+
+func suiteNames() (names []string) {
+	for _, s := range suites {
+		names = append(names, s.name)
+	}
+	return names
 }
 
 // run measures the suites that are named, and writes the page.
 func run(ctx context.Context, o options, names []string) error {
-	chosen, err := choose(names)
-	if err != nil {
-		return err
+	if slices.Contains(names, "all") {
+		names = suiteNames()
 	}
-	if o.short && o.out == "" {
-		return fmt.Errorf("-short gives no results: name a folder with -out")
-	}
-	here, err := folder(ctx)
+	here, err := output(ctx, "", "go", "list", "-f", "{{.Dir}}", "github.com/snowkey/snowkey/internal/proof/lab/bench")
 	if err != nil {
 		return err
 	}
 	results := filepath.Join(here, "results")
 	if o.out != "" {
-		return measure(ctx, o, here, o.out, chosen)
+		return measure(ctx, o.rounds, here, o.out, names)
 	}
-	if err := measure(ctx, o, here, results, chosen); err != nil {
+	if err := measure(ctx, o.rounds, here, results, names); err != nil {
 		return err
 	}
 	return writePage(results, filepath.Join(here, "..", "..", "..", "..", "docs"))
-}
-
-// folder returns the folder of this package.
-func folder(ctx context.Context) (string, error) {
-	return output(ctx, "", "go", "list", "-f", "{{.Dir}}", "github.com/snowkey/snowkey/internal/proof/lab/bench")
-}
-
-func choose(names []string) (chosen []suite, err error) {
-	for _, name := range names {
-		if name == "all" {
-			return suites, nil
-		}
-		i := slices.IndexFunc(suites, func(s suite) bool { return s.name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("no suite %q", name)
-		}
-		chosen = append(chosen, suites[i])
-	}
-	return chosen, nil
 }
 
 // page has the sections between markers. The text around these is written by hand.
@@ -137,30 +115,17 @@ func runs(all map[string]*results) string {
 		if least < most {
 			rounds = fmt.Sprintf("%d to %d", least, most)
 		}
-		others := "unknown"
-		if len(r.busy) > 0 {
-			others = fmt.Sprintf("at most %d %%", slices.Max(r.busy))
-		}
 		var versions []string
 		for _, db := range []string{"SQLite", "PostgreSQL", "MariaDB", "MySQL"} {
 			if v := r.config[db]; v != "" {
-				version, _, _ := strings.Cut(strings.TrimPrefix(v, "PostgreSQL "), " ")
-				version, _, _ = strings.Cut(version, "-")
-				versions = append(versions, db+" "+version)
+				version := strings.FieldsFunc(strings.TrimPrefix(v, "PostgreSQL "), func(r rune) bool { return r == ' ' || r == '-' })
+				versions = append(versions, db+" "+version[0])
 			}
 		}
-		if modules := r.config["modules"]; modules != "" && len(versions) > 0 { // elsewhere nothing of others is measured
-			versions = append(versions, strings.ReplaceAll(modules, "github.com/", ""))
-		}
-		goVersion, _, _ := strings.Cut(strings.TrimPrefix(r.config["go"], "go"), " ")
-		rows = append(rows, []string{s.name, r.config["date"], rounds, goVersion, r.config["cpu"], others, "`" + r.config["command"] + "`" + at(r.config["commit"]), strings.Join(versions, ", ")})
+		rows = append(rows, []string{
+			s.name, r.config["date"], rounds, strings.TrimPrefix(r.config["go"], "go"), r.config["cpu"], fmt.Sprintf("at most %d %%", slices.Max(r.busy)),
+			"`" + r.config["command"] + "` at " + r.config["commit"], strings.Join(versions, ", "),
+		})
 	}
 	return table(rows)
-}
-
-func at(commit string) string {
-	if commit == "" {
-		return ""
-	}
-	return " at " + commit
 }

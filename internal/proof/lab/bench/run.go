@@ -1,10 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,9 +14,9 @@ import (
 	"time"
 )
 
-// measure runs the suites, each into its file in the folder results. A file stays as it was if the
-// measurement fails.
-func measure(ctx context.Context, o options, here, results string, chosen []suite) error {
+// measure runs the suites that are named, each into its file in the folder results. A file stays as it was
+// if the measurement fails.
+func measure(ctx context.Context, rounds int, here, results string, names []string) error {
 	work, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return err
@@ -26,184 +25,115 @@ func measure(ctx context.Context, o options, here, results string, chosen []suit
 	if err := os.MkdirAll(results, 0o755); err != nil {
 		return err
 	}
-	m := &machine{ctx: ctx, options: o, here: here, work: work, built: map[string]string{}}
-	for _, s := range chosen {
-		file := filepath.Join(results, s.name+".txt")
-		if err := replace(file, func(out io.Writer) error { return m.suite(s, out) }); err != nil {
+	m := &machine{ctx: ctx, here: here, work: work, built: map[string]string{}}
+	// Before there are new results, which are no change of what is measured.
+	if m.commit, err = output(ctx, here, "git", "describe", "--always", "--exclude", "*", "--dirty= with changes"); err != nil {
+		return err
+	}
+	for _, name := range names {
+		i := slices.Index(suiteNames(), name)
+		if i < 0 {
+			return fmt.Errorf("no suite %q", name)
+		}
+		s := suites[i]
+		if rounds > 0 {
+			s.rounds = rounds
+		}
+		if err := m.suite(s); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(results, name+".txt"), m.out.Bytes(), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func replace(file string, write func(io.Writer) error) error {
-	out, err := os.Create(file + ".new")
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(out), out.Close()); err != nil {
-		return errors.Join(err, os.Remove(out.Name()))
-	}
-	return os.Rename(out.Name(), file)
 }
 
 // A machine runs steps.
 type machine struct {
-	ctx context.Context //nolint:containedctx // of one run of the program
-	options
-	here, work string
-	built      map[string]string // test binaries, by folder
+	ctx                context.Context //nolint:containedctx // of one run of the program
+	here, work, commit string
+	built              map[string]string // test binaries, by folder
+	out                bytes.Buffer      // of the suite that runs
 }
 
-// suite writes where it is measured, and what all rounds give.
-func (m *machine) suite(s suite, out io.Writer) error {
-	if err := m.header(out); err != nil {
-		return err
-	}
-	rounds := s.rounds
-	if m.short {
-		rounds = 1
-	} else if m.rounds > 0 {
-		rounds = m.rounds
-	}
-	for round := range rounds {
+// suite writes where it is measured, and what all rounds give. The benchmarks print the processor, and the
+// versions of servers.
+func (m *machine) suite(s suite) error {
+	m.out.Reset()
+	fmt.Fprintf(&m.out, "date: %s\ncommand: bench %s\ngo: %s\ncores: %d\ncommit: %s\n", time.Now().UTC().Format(time.DateOnly),
+		strings.Join(os.Args[1:], " "), runtime.Version(), runtime.NumCPU(), m.commit)
+	for round := range s.rounds {
 		for _, step := range s.steps {
 			if step.once && round > 0 {
 				continue
 			}
-			if err := m.step(step, round+1, out); err != nil {
-				return fmt.Errorf("%s: %s: %w", s.name, step.pattern, err)
+			if err := m.step(step, round+1); err != nil {
+				return fmt.Errorf("%s: %w", step.pattern, err)
 			}
 		}
-		fmt.Fprintf(os.Stderr, "%s: round %d of %d done\n", s.name, round+1, rounds)
+		fmt.Fprintf(os.Stderr, "%s: round %d of %d done\n", s.name, round+1, s.rounds)
 	}
 	return nil
 }
 
-func (m *machine) step(s step, round int, out io.Writer) error {
-	binary, err := m.build(s)
-	if err != nil {
-		return err
-	}
-	if !m.short {
-		_, err := fmt.Fprintf(out, "# round %d, %s: before it, other programs used %d %% of the CPUs\n", round, s.pattern, quiet(m.ctx))
-		if err != nil {
-			return err
-		}
-	}
-	args := []string{"-test.run", "^$", "-test.bench", s.pattern, "-test.benchtime", s.time, "-test.timeout", "0"}
-	if m.short {
-		args = append(args, "-test.benchtime", "1x", "-test.short")
-	}
-	if strings.HasPrefix(s.pattern, "^Test") {
-		args = []string{"-test.run", s.pattern, "-test.v"}
-	}
-	command := exec.CommandContext(m.ctx, binary, args...)
-	command.Dir = filepath.Join(m.here, s.folder)
-	text, err := command.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, text)
-	}
-	_, err = out.Write(text)
-	return err
-}
-
-// build compiles the tests of a package, by its own go.mod and not by the workspace's
-// versions.
-func (m *machine) build(s step) (string, error) {
+func (m *machine) step(s step, round int) error {
+	// By its own go.mod, and not by the workspace's versions.
 	if m.built[s.folder] == "" {
 		binary := filepath.Join(m.work, strconv.Itoa(len(m.built)))
-		command := exec.CommandContext(m.ctx, "go", "test", "-c", "-o", binary, ".")
-		command.Dir = filepath.Join(m.here, s.folder)
-		command.Env = append(os.Environ(), "GOWORK=off")
-		if text, err := command.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("go test -c: %w\n%s", err, text)
+		if _, err := output(m.ctx, filepath.Join(m.here, s.folder), "go", "test", "-c", "-o", binary, "."); err != nil {
+			return err
 		}
 		m.built[s.folder] = binary
 	}
-	return m.built[s.folder], nil
-}
-
-// header writes what is measured, and where. The benchmarks print the versions of servers.
-func (m *machine) header(out io.Writer) error {
-	commit, err := output(m.ctx, m.here, "git", "rev-parse", "--short", "HEAD")
-	if err != nil {
-		return err
+	args := []string{"-test.run", "^$", "-test.bench", s.pattern, "-test.benchtime", s.time, "-test.timeout", "0"}
+	if strings.HasPrefix(s.pattern, "^Test") {
+		args = []string{"-test.run", s.pattern, "-test.v"}
 	}
-	if status, err := output(m.ctx, m.here, "git", "status", "--porcelain", "--", "../../../..", ":(exclude)results"); err != nil || status != "" {
-		commit += " with changes"
-	}
-	// Those of the benchmarks alone: the module has other programs too.
-	list, err := output(m.ctx, m.here, "go", "list", "-deps", "-test", "-f", "{{with .Module}}{{if not (or .Main .Indirect .Replace)}}{{.Path}}@{{.Version}}{{end}}{{end}}", ".")
-	if err != nil {
-		return err
-	}
-	modules := strings.Fields(list)
-	slices.Sort(modules)
-	_, err = fmt.Fprintf(out, "date: %s\ncommand: bench %s\ngo: %s\ncpu: %s\ncores: %d\ncommit: %s\nmodules: %s\n", time.Now().UTC().Format(time.DateOnly),
-		strings.Join(os.Args[1:], " "), runtime.Version(), cpuName(), runtime.NumCPU(), commit, strings.Join(slices.Compact(modules), ", "))
+	fmt.Fprintf(&m.out, "# round %d, %s: before it, other programs used %d %% of the CPUs\n", round, s.pattern, quiet(m.ctx))
+	text, err := output(m.ctx, filepath.Join(m.here, s.folder), m.built[s.folder], args...)
+	m.out.WriteString(text + "\n")
 	return err
 }
 
 // output runs a program outside of the workspace, and returns what it prints.
 func output(ctx context.Context, folder, name string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, name, args...)
-	command.Dir = folder
+	command.Dir, command.Stderr = folder, os.Stderr
 	if folder != "" {
 		command.Env = append(os.Environ(), "GOWORK=off")
 	}
 	text, err := command.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, text)
 	}
 	return strings.TrimSpace(string(text)), nil
 }
 
-// cpuName returns what the machine calls its CPU.
-func cpuName() string {
-	text, _ := os.ReadFile("/proc/cpuinfo") // there is none on other systems
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
-}
-
-// quiet waits, for 20 seconds at most, until other programs use no more than a tenth of
-// the CPUs. It returns the percentage that they used last, or 0 where it is unknown.
+// quiet waits, for 20 seconds at most, until other programs use no more than a tenth of the CPUs. It returns
+// the percentage that they used last, or 0 where it is unknown.
 func quiet(ctx context.Context) int {
+	up, idle := uptime()
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		busy, total := allCPU()
 		select {
 		case <-ctx.Done():
 			return 0
 		case <-time.After(300 * time.Millisecond):
 		}
-		busy2, total2 := allCPU()
-		if total2 == total {
+		before, rested := up, idle
+		if up, idle = uptime(); up == before {
 			return 0
 		}
-		percent := int(100 * (busy2 - busy) / (total2 - total))
+		percent := int(100 - 100*(idle-rested)/((up-before)*float64(runtime.NumCPU())))
 		if percent <= 10 || time.Now().After(deadline) {
-			return percent
+			return max(0, percent)
 		}
 	}
 }
 
-// allCPU returns the ticks of all CPUs: busy ones, stolen ones too, and all.
-func allCPU() (busy, total int64) {
-	text, _ := os.ReadFile("/proc/stat") // there is none on other systems
-	first, _, _ := strings.Cut(string(text), "\n")
-	for i, field := range strings.Fields(first) {
-		n, _ := strconv.ParseInt(field, 10, 64)
-		if i == 0 || i > 8 {
-			continue
-		}
-		total += n
-		if i != 4 && i != 5 { // idle, and waiting for a disk
-			busy += n
-		}
-	}
-	return busy, total
+// uptime returns the seconds since the machine has started, and those that its CPUs had nothing to do.
+func uptime() (up, idle float64) {
+	text, _ := os.ReadFile("/proc/uptime") // there is none on other systems
+	_, _ = fmt.Sscan(string(text), &up, &idle)
+	return up, idle
 }

@@ -41,27 +41,27 @@ func segmentSections(r *results) map[string]string {
 
 func segmentGoals() []goal {
 	goroutines := []int{1, 2, 8, 64}
-	above := func(caller string) func(*medians) float64 {
-		return func(m *medians) (worst float64) {
+	above := func(caller string) func(*results) float64 {
+		return func(r *results) (worst float64) {
 			for _, c := range goroutines {
 				name := fmt.Sprintf("SegmentNext/c=%d/%s", c, caller)
-				worst = max(worst, m.of(name, "ns/ID")-m.of(name, "floor-ns/ID"))
+				worst = max(worst, r.of(name, "ns/ID")-r.of(name, "floor-ns/ID"))
 			}
 			return worst
 		}
 	}
-	of := func(name, unit string) func(*medians) float64 {
-		return func(m *medians) float64 { return m.of(simulated+name, unit) }
+	of := func(name, unit string) func(*results) float64 {
+		return func(r *results) float64 { return r.of(simulated+name, unit) }
 	}
-	share := func(name, unit string) func(*medians) float64 {
+	share := func(name, unit string) func(*results) float64 {
 		return quotient(simulated+name, simulated+"leaf", unit)
 	}
 	return []goal{
 		{"`Next` with `context.Background`, above a bare addition, worst of 1, 2, 8, 64 goroutines, ns", true, 3, "%.1f", above("snowkey")},
 		{"… with a context that can end, which is asked whether it has", true, 5, "%.1f", above("snowkey-ctx")},
-		{"`Fill` of 1,000, ns per number", true, 0.5, "%.2f", func(m *medians) float64 { return m.of("SegmentFill/n=1000/snowkey", "ns/ID") }},
-		{"`Next` and `Fill`, allocations", true, 0, "%.0f", func(m *medians) float64 {
-			return max(m.of("SegmentNext/c=1/snowkey-ctx", "allocs/ID"), m.of("SegmentFill/n=1000/snowkey", "allocs/fill"))
+		{"`Fill` of 1,000, ns per number", true, 0.5, "%.2f", func(r *results) float64 { return r.of("SegmentFill/n=1000/snowkey", "ns/ID") }},
+		{"`Next` and `Fill`, allocations", true, 0, "%.0f", func(r *results) float64 {
+			return max(r.of("SegmentNext/c=1/snowkey-ctx", "allocs/ID"), r.of("SegmentFill/n=1000/snowkey", "allocs/fill"))
 		}},
 		{"by rate, calls that waited under steady load", true, 0, "%.0f", of("by-rate-10s", "waits-slow")},
 		{"by rate, longest call after the first jump, in fetches", true, 1.5, "%.2f", of("by-rate-10s", "jump1/fetch")},

@@ -2,59 +2,36 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"path"
 )
 
-// sqlxDatabases are the databases by driver, with the name and the titles of their limit.
-var sqlxDatabases = []struct {
-	entry
-	limit, lines, graph string
-	copies              bool // has pgxcopy
-}{
-	{entry{"SQLite", "SQLite"}, "limit=50", "mattn's driver, prepared for 50 rows", "the same, twice", false},
-	{entry{"PostgreSQL-pgx", "PostgreSQL, pgx"}, "limit=binary", "binary `COPY` through pgconn", "binary `COPY` through pgconn", true},
-	{entry{"PostgreSQL-pq", "PostgreSQL, lib/pq"}, "limit", "`COPY` of lib/pq", "two `COPY`", false},
-	{entry{"MariaDB", "MariaDB"}, "limit", "database/sql, prepared for 500 rows", "the same, twice", false},
+// sqlxWays are the ways to insert rows, each into a database by a driver: the names of ours, of its parts, and
+// of the limit, with the titles of that.
+var sqlxWays = []struct{ title, database, ours, parts, limit, lines, graph string }{
+	{"SQLite", "SQLite", "snowkey", "snowkey-two", "limit=50", "mattn's driver, prepared for 50 rows", "the same, twice"},
+	{"PostgreSQL, pgx", "PostgreSQL-pgx", "snowkey", "snowkey-two", "limit=binary", "binary `COPY` through pgconn", "binary `COPY` through pgconn"},
+	{"PostgreSQL, pgx, pgxcopy", "PostgreSQL-pgx", "snowkey-copy", "snowkey-two-copy", "limit=binary", "binary `COPY` through pgconn", "binary `COPY` through pgconn"},
+	{"PostgreSQL, lib/pq", "PostgreSQL-pq", "snowkey", "snowkey-two", "limit", "`COPY` of lib/pq", "two `COPY`"},
+	{"MariaDB", "MariaDB", "snowkey", "snowkey-two", "limit", "database/sql, prepared for 500 rows", "the same, twice"},
 }
 
 func sqlxSections(r *results) map[string]string {
-	sections := map[string]string{}
-	for _, load := range []string{"lines", "graph"} {
-		head := []string{"k rows/s", "snowkey", "limit"}
-		if load == "graph" {
-			head = append(head, "parts")
-		}
-		rows := [][]string{head}
-		for _, d := range sqlxDatabases {
-			limit := d.lines
-			if load == "graph" {
-				limit = d.graph
-			}
-			for _, ours := range []entry{{"snowkey", d.title}, {"snowkey-copy", d.title + ", pgxcopy"}} {
-				if ours.name == "snowkey-copy" && !d.copies {
-					continue
-				}
-				name := "SQLX/" + d.name + "/" + load + "/" + ours.name
-				row := []string{ours.title, r.scaled(name, "rows/s", 1e3), r.beside(name, d.limit) + ", " + limit}
-				if load == "graph" {
-					row = append(row, r.beside(name, "snowkey-two"+ours.name[len("snowkey"):]))
-				}
-				rows = append(rows, row)
-			}
-		}
-		sections["sqlx-"+load] = table(rows)
-	}
+	lines, graph := [][]string{{"k rows/s", "snowkey", "limit"}}, [][]string{{"k rows/s", "snowkey", "limit", "parts"}}
 	var streams []entry
-	for _, d := range sqlxDatabases {
-		streams = append(streams, entry{d.name + "/snowkey", d.title})
-		if d.copies {
-			streams = append(streams, entry{d.name + "/snowkey-copy", d.title + ", pgxcopy"})
-		}
+	for _, w := range sqlxWays {
+		name := "SQLX/" + w.database + "/lines/" + w.ours
+		lines = append(lines, []string{w.title, r.scaled(name, "rows/s", 1e3), r.beside(name, w.limit) + ", " + w.lines})
+		name = "SQLX/" + w.database + "/graph/" + w.ours
+		graph = append(graph, []string{w.title, r.scaled(name, "rows/s", 1e3), r.beside(name, w.limit) + ", " + w.graph, r.beside(name, w.parts)})
+		streams = append(streams, entry{"Stream/" + w.database + "/" + w.ours, w.title})
 	}
-	sections["sqlx-stream"] = grid("", []entry{{"rows/s", "k rows/s"}, {"grown-MiB", "memory, MiB"}}, streams, func(unit, name string) string {
-		return r.scaled("Stream/"+name, unit, map[string]float64{"rows/s": 1e3, "grown-MiB": 1}[unit])
-	})
-	return sections
+	return map[string]string{
+		"sqlx-lines": table(lines), "sqlx-graph": table(graph),
+		"sqlx-stream": grid("", []entry{{"rows/s", "k rows/s"}, {"grown-MiB", "memory, MiB"}}, streams, func(unit, name string) string {
+			return r.scaled(name, unit, map[string]float64{"rows/s": 1e3, "grown-MiB": 1}[unit])
+		}),
+	}
 }
 
 // sibling returns the name of another variant of the same load.
@@ -73,24 +50,26 @@ func (r *results) beside(ours, other string) string {
 
 func sqlxGoals() []goal {
 	var list []goal
-	for _, d := range sqlxDatabases {
-		fasterThan := func(title string, limit float64, name, other string) {
-			list = append(list, goal{d.title + ", " + title, false, limit, "%.2f ×", func(m *medians) float64 {
-				return m.ofRounds(sibling(name, other), name, "ns/op")
+	for _, w := range sqlxWays {
+		fasterThan := func(title string, limit float64, load, other string) {
+			list = append(list, goal{w.title + ", " + title, false, limit, "%.2f ×", func(r *results) float64 {
+				name := "SQLX/" + w.database + "/" + load + "/" + w.ours
+				s, ok := r.ratio(sibling(name, other), name, "ns/op")
+				if !ok {
+					return math.NaN()
+				}
+				return s.median
 			}})
 		}
-		lines, graph := "SQLX/"+d.name+"/lines/", "SQLX/"+d.name+"/graph/"
-		fasterThan("20,000 rows against the limit", 1/1.25, lines+"snowkey", d.limit)
-		fasterThan("the graph against its parts", 1/1.05, graph+"snowkey", "snowkey-two")
-		inMemory := func(title, name string) {
-			list = append(list, goal{d.title + title, true, 64, "%.0f MiB", func(m *medians) float64 { return m.of("Stream/"+d.name+"/"+name, "grown-MiB") }})
+		limit := 1 / 1.25
+		if w.ours == "snowkey-copy" {
+			limit = 0.97
 		}
-		inMemory(", memory of 10,000,000 rows", "snowkey")
-		if d.copies {
-			fasterThan("20,000 rows by pgxcopy against the limit", 0.97, lines+"snowkey-copy", d.limit)
-			fasterThan("the graph by pgxcopy against its parts", 1/1.05, graph+"snowkey-copy", "snowkey-two-copy")
-			inMemory(", memory of 10,000,000 rows by pgxcopy", "snowkey-copy")
-		}
+		fasterThan("20,000 rows against the limit", limit, "lines", w.limit)
+		fasterThan("the graph against its parts", 1/1.05, "graph", w.parts)
+		list = append(list, goal{w.title + ", memory of 10,000,000 rows", true, 64, "%.0f MiB", func(r *results) float64 {
+			return r.of("Stream/"+w.database+"/"+w.ours, "grown-MiB")
+		}})
 	}
 	return list
 }
