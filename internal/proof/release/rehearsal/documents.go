@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
-
-	"golang.org/x/mod/modfile"
 
 	"github.com/snowkey/snowkey/internal/proof/release/markdown"
 )
@@ -24,8 +21,8 @@ import (
 //     its exact output.
 //   - go, any other: a fragment. It is compiled with the page's setting, a comment that
 //     begins with "<!-- setting". A second setting is for the blocks after it.
-//   - sh: the commands name packages, tests, steps and targets that exist. cmd/snowkey runs
-//     those of the pages for people without Go.
+//   - sh: the commands name folders, tests and steps that exist. cmd/snowkey runs those of the
+//     pages for people without Go.
 //   - sql: a test names the page, and runs what it shows.
 //   - json: it can be read. yaml: a test of internal/proof/lab/compat does more.
 //   - text: not checked.
@@ -95,7 +92,13 @@ func (d *document) add(tree string, b markdown.Block, following []markdown.Block
 		d.programs = append(d.programs, program{b.Text, following[0].Text, b.Line})
 		return nil
 	case "json":
-		return checkJSON(b.Text)
+		var value any
+		for d := json.NewDecoder(strings.NewReader(b.Text)); d.More(); {
+			if err := d.Decode(&value); err != nil {
+				return err
+			}
+		}
+		return nil
 	case "sh":
 		return checkShell(tree, b.Text)
 	case "sql":
@@ -112,36 +115,45 @@ func (d *document) add(tree string, b markdown.Block, following []markdown.Block
 	return fmt.Errorf("a block of %q: want go, json, sh, sql, text or yaml", b.Language)
 }
 
-// checkJSON returns an error unless a text is one JSON value or several.
-func checkJSON(text string) error {
-	for d := json.NewDecoder(strings.NewReader(text)); ; {
-		var value any
-		if err := d.Decode(&value); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
+// checkTest returns an error unless there is a test, or a benchmark, of a name.
+func checkTest(tree, name string) error {
+	_, err := command(context.Background(), tree, nil, "grep", "-rqE", "--include=*_test.go", "^func "+name+`\((t|b) `, ".")
+	if err != nil {
+		return fmt.Errorf("there is no %s, which is to run this: %w", name, err)
 	}
+	return nil
 }
 
-// checkTest returns an error unless there is a test of a name.
-func checkTest(tree, test string) error {
-	found := errors.New("found")
-	err := filepath.WalkDir(tree, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(name, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(name)
-		if err == nil && bytes.Contains(text, []byte("\nfunc "+test+"(t *testing.T) {")) {
-			return found
-		}
+var comments = regexp.MustCompile(`(?m)(^|\s)#.*$|\\\n`) // and where a command goes on in the next line
+
+// checkShell returns an error unless the folders, tests and steps that commands of a block name exist in
+// the tree. Programs that are not the tree's are not looked for.
+func checkShell(tree, text string) error {
+	steps, err := os.ReadFile(filepath.Join(tree, "internal", "proof", "release", "gate", "steps.go"))
+	if err != nil {
 		return err
-	})
-	if errors.Is(err, found) {
-		return nil
 	}
-	return errors.Join(err, fmt.Errorf("there is no %s, which is to run this", test))
+	for line := range strings.Lines(comments.ReplaceAllString(text, " ")) {
+		program, before := "", ""
+		for _, word := range strings.Fields(line) {
+			switch {
+			case word == "go" || strings.HasPrefix(word, ".ci/"):
+				program = word
+			case before == "-run" || before == "-bench":
+				test, _, _ := strings.Cut(strings.Trim(word, "^$'"), "/")
+				err = checkTest(tree, strings.TrimSuffix(test, "$"))
+			case program == "go" && strings.HasPrefix(word, "./"):
+				_, err = os.Stat(filepath.Join(tree, strings.TrimSuffix(word, "...")))
+			case program != "" && program != "go" && word[0] != '-' && !bytes.Contains(steps, []byte(`name: "`+word+`",`)):
+				err = errors.New("there is no step " + word)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", strings.TrimSpace(line), err)
+			}
+			before = word
+		}
+	}
+	return nil
 }
 
 // write puts the programs and fragments of a document into folders of a user's module,
@@ -150,7 +162,7 @@ func (d document) write(folder string) error {
 	var bad []error
 	for i, p := range d.programs {
 		text := fmt.Sprintf("//line %s:%d\n%s", d.page, p.line, p.text)
-		bad = append(bad, writeFile(filepath.Join(folder, "programs", d.programName(i), "main.go"), []byte(text)))
+		bad = append(bad, writeFile(filepath.Join(folder, "programs", d.programName(i), "main.go"), text))
 	}
 	for i, g := range d.groups {
 		if g.setting == nil || g.fragments == nil {
@@ -159,7 +171,7 @@ func (d document) write(folder string) error {
 		files, err := g.files(d.page)
 		bad = append(bad, err)
 		for name, text := range files {
-			bad = append(bad, writeFile(filepath.Join(folder, "fragments", fmt.Sprintf("%s_%d", d.name(), i+1), name), []byte(text)))
+			bad = append(bad, writeFile(filepath.Join(folder, "fragments", fmt.Sprintf("%s_%d", d.name(), i+1), name), text))
 		}
 	}
 	return errors.Join(bad...)
@@ -167,17 +179,10 @@ func (d document) write(folder string) error {
 
 func (d document) programName(i int) string { return fmt.Sprintf("%s_%d", d.name(), i+1) }
 
-func writeFile(name string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(name, text, 0o644)
-}
-
 // documents checks the code of all pages in a module of a user. The module requires all
 // published modules, and the drivers and libraries that the tests of the tree use.
 func (r *rehearsal) documents(ctx context.Context) error {
-	tree, err := filepath.Abs(r.original) // its pages are named in errors
+	tree, err := filepath.Abs(".") // its pages are named in errors
 	if err != nil {
 		return err
 	}
@@ -186,7 +191,21 @@ func (r *rehearsal) documents(ctx context.Context) error {
 		return err
 	}
 	folder := filepath.Join(r.temp, "documents")
-	if err := r.writeModule(folder); err != nil {
+	var requires []string
+	for _, m := range r.modules {
+		if m.published() {
+			requires = append(requires, m.path()+" "+rehearsed)
+		}
+		if m.folder != "internal/proof/servers/suites" && m.folder != "internal/proof/lab" {
+			continue
+		}
+		for _, line := range m.file.Require {
+			if !line.Indirect && !ours(line.Mod.Path) {
+				requires = append(requires, line.Mod.Path+" "+line.Mod.Version)
+			}
+		}
+	}
+	if err := r.user(folder, r.modules, requires...); err != nil {
 		return err
 	}
 	var all []document
@@ -212,47 +231,16 @@ func (r *rehearsal) documents(ctx context.Context) error {
 		return err
 	}
 	for _, d := range all {
-		if err := d.run(ctx, programs, r.out); err != nil {
+		if err := d.run(ctx, programs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeModule writes the go.mod and go.sum of the user.
-func (r *rehearsal) writeModule(folder string) error {
-	user := new(modfile.File)
-	if err := errors.Join(user.AddModuleStmt("example.com/documents"), user.AddGoStmt("1.25.0")); err != nil {
-		return err
-	}
-	var sums []byte
-	for _, m := range r.modules {
-		text, err := os.ReadFile(filepath.Join(r.tree, m.folder, "go.sum"))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		sums = append(sums, text...)
-		if m.published() {
-			user.AddNewRequire(m.path(), rehearsed, false)
-		}
-		if m.folder != "internal/proof/servers/suites" && m.folder != "internal/proof/lab" {
-			continue
-		}
-		for _, line := range m.file.Require {
-			if !line.Indirect && !ours(line.Mod.Path) {
-				user.AddNewRequire(line.Mod.Path, line.Mod.Version, false)
-			}
-		}
-	}
-	text, err := user.Format()
-	return errors.Join(err,
-		writeFile(filepath.Join(folder, "go.mod"), text),
-		writeFile(filepath.Join(folder, "go.sum"), sums))
-}
-
 // run runs the programs of a document, each in a folder of its own, and compares what
-// they print with what the document shows. It says on out what is done.
-func (d document) run(ctx context.Context, programs string, out io.Writer) error {
+// they print with what the document shows. It says what is done.
+func (d document) run(ctx context.Context, programs string) error {
 	for i, p := range d.programs {
 		folder, err := os.MkdirTemp(programs, "run-")
 		if err != nil {
@@ -272,7 +260,7 @@ func (d document) run(ctx context.Context, programs string, out io.Writer) error
 		fragments += len(g.fragments)
 	}
 	if fragments+len(d.programs) > 0 {
-		_, _ = fmt.Fprintf(out, "%s: %d programs print what it shows, %d fragments compile\n", filepath.Base(d.page), len(d.programs), fragments)
+		fmt.Printf("%s: %d programs print what it shows, %d fragments compile\n", filepath.Base(d.page), len(d.programs), fragments)
 	}
 	return nil
 }

@@ -34,24 +34,22 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "rehearsal:", err)
+		fmt.Fprintln(os.Stderr, "rehearsal:", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context) error {
-	tree := flag.String("tree", ".", "the `folder` of the repository")
 	version := flag.String("raise", "", "write this `version` into the go.mod files and do nothing else")
 	documents := flag.Bool("documents", false, "build and run the code of README.md and docs with the rehearsed release")
 	flag.Parse()
 	switch {
 	case *documents:
-		return rehearse(ctx, *tree, os.Stdout, (*rehearsal).documents)
+		return rehearse(ctx, (*rehearsal).documents)
 	case *version == "":
-		return rehearse(ctx, *tree, os.Stdout, (*rehearsal).consumers)
-	}
-	if semver.Canonical(*version) != *version {
+		return rehearse(ctx, (*rehearsal).consumers)
+	case semver.Canonical(*version) != *version:
 		return fmt.Errorf("-raise %s: want a version like v0.2.0", *version)
 	}
-	return raise(*tree, *version)
+	return raise(".", *version)
 }

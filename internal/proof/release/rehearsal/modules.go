@@ -30,12 +30,8 @@ func (m module) path() string { return m.file.Module.Mod.Path }
 
 // published reports whether users can require the module.
 func (m module) published() bool {
-	for part := range strings.SplitSeq(m.folder, "/") {
-		if part == "internal" || part == "examples" {
-			return false
-		}
-	}
-	return true
+	folder := "/" + m.folder + "/"
+	return !strings.Contains(folder, "/internal/") && !strings.Contains(folder, "/examples/")
 }
 
 // modules returns the modules of the tree in the order of its go.work.

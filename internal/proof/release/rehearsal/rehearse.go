@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -23,18 +21,16 @@ import (
 
 // A rehearsal is a release of a copy of the tree to a module proxy.
 type rehearsal struct {
-	original string // the tree
-	temp     string // a folder for all that is made
-	tree     string // the copy
-	modules  []module
-	env      []string // what a user's go command is told
-	out      io.Writer
+	temp    string // a folder for all that is made
+	tree    string // the copy
+	modules []module
+	env     []string // what a user's go command is told
 }
 
 // rehearse releases a copy of the tree to a module proxy, lets use act as its users, and
-// removes everything. It says on out what it does.
-func rehearse(ctx context.Context, tree string, out io.Writer, use func(*rehearsal, context.Context) error) (err error) {
-	if err := checkNames(tree); err != nil {
+// removes everything. It says what it does.
+func rehearse(ctx context.Context, use func(*rehearsal, context.Context) error) (err error) {
+	if err := checkNames("."); err != nil {
 		return err
 	}
 	temp, err := os.MkdirTemp("", "snowkey-release-")
@@ -43,8 +39,9 @@ func rehearse(ctx context.Context, tree string, out io.Writer, use func(*rehears
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 
-	r := &rehearsal{original: tree, temp: temp, tree: filepath.Join(temp, "tree"), out: out}
-	if err := copyTree(r.tree, tree); err != nil {
+	r := &rehearsal{temp: temp, tree: filepath.Join(temp, "tree")}
+	const copyTree = `mkdir "$0" && tar --exclude=./.git -cf - . | tar -xf - -C "$0"`
+	if _, err := command(ctx, ".", nil, "sh", "-c", copyTree, r.tree); err != nil {
 		return err
 	}
 	if err := raise(r.tree, rehearsed); err != nil {
@@ -77,39 +74,9 @@ func (r *rehearsal) consumers(ctx context.Context) error {
 	}
 	for _, m := range r.modules {
 		if m.published() {
-			_, _ = fmt.Fprintf(r.out, "%s %s:", m.path(), rehearsed)
+			fmt.Printf("%s %s:", m.path(), rehearsed)
 			if err := r.consume(ctx, m); err != nil {
-				_, _ = fmt.Fprintln(r.out)
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// copyTree copies all but the history.
-func copyTree(to, from string) error {
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(to, 0o755); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		source, target := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
-		switch {
-		case e.Name() == ".git":
-		case e.IsDir():
-			if err := os.CopyFS(target, os.DirFS(source)); err != nil {
-				return err
-			}
-		default:
-			text, err := os.ReadFile(source)
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(target, text, 0o644); err != nil {
+				fmt.Println()
 				return err
 			}
 		}
@@ -120,9 +87,6 @@ func copyTree(to, from string) error {
 // publish adds a module of the tree to the folder of a module proxy.
 func publish(proxy, tree string, m module) (err error) {
 	folder := filepath.Join(proxy, filepath.FromSlash(m.path()), "@v")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
 	text, err := m.file.Format()
 	if err != nil {
 		return err
@@ -132,7 +96,7 @@ func publish(proxy, tree string, m module) (err error) {
 		rehearsed + ".info": `{"Version":"` + rehearsed + `"}`,
 		rehearsed + ".mod":  string(text),
 	} {
-		if err := os.WriteFile(filepath.Join(folder, suffix), []byte(text), 0o644); err != nil {
+		if err := writeFile(filepath.Join(folder, suffix), text); err != nil {
 			return err
 		}
 	}
@@ -153,7 +117,7 @@ func environment(ctx context.Context, temp, proxy string) ([]string, error) {
 		return nil, err
 	}
 	cache, next, _ := strings.Cut(strings.TrimSpace(out), "\n")
-	sources := []string{fileURL(proxy), fileURL(filepath.Join(cache, "cache", "download")), next}
+	sources := []string{"file://" + proxy, "file://" + filepath.Join(cache, "cache", "download"), next}
 	return []string{
 		"GOWORK=off",
 		"GOFLAGS=-mod=mod -modcacherw -trimpath",
@@ -161,10 +125,6 @@ func environment(ctx context.Context, temp, proxy string) ([]string, error) {
 		"GOPROXY=" + strings.Join(sources, ","),
 		"GOPRIVATE=", "GONOPROXY=none", "GONOSUMDB=" + root,
 	}, nil
-}
-
-func fileURL(name string) string {
-	return (&url.URL{Scheme: "file", Path: path.Join("/", filepath.ToSlash(name))}).String()
 }
 
 // consume builds a published module as a user would, and runs a program with it: with the
@@ -177,37 +137,54 @@ func (r *rehearsal) consume(ctx context.Context, m module) error {
 			return err
 		}
 	}
-	// The sums of other modules are in the tree's go.sum and need not be requested again.
-	sums, err := os.ReadFile(filepath.Join(r.tree, m.folder, "go.sum"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	folder, err := os.MkdirTemp(r.temp, "consumer-")
 	if err != nil {
 		return err
 	}
 	err = errors.Join(
-		writeFile(filepath.Join(folder, "go.mod"), []byte("module example.com/consumer\n\ngo 1.25.0\n\nrequire "+m.path()+" "+rehearsed+"\n")),
-		writeFile(filepath.Join(folder, "go.sum"), sums),
-		writeFile(filepath.Join(folder, "main.go"), program))
+		r.user(folder, []module{m}, m.path()+" "+rehearsed),
+		writeFile(filepath.Join(folder, "main.go"), string(program)))
 	if err != nil {
 		return err
 	}
 	if err := r.build(ctx, folder, m); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(r.out, "%s %s: the same with", m.path(), rehearsed)
+	fmt.Printf("%s %s: the same with", m.path(), rehearsed)
 	get := []string{"get"}
 	for _, version := range newest {
 		if name, number, _ := strings.Cut(version, "@"); m.requires(name) {
 			get = append(get, version)
-			_, _ = fmt.Fprintf(r.out, " %s %s;", path.Base(strings.TrimSuffix(name, "/"+semver.Major(number))), number)
+			fmt.Printf(" %s %s;", path.Base(strings.TrimSuffix(name, "/"+semver.Major(number))), number)
 		}
 	}
 	if _, err := command(ctx, folder, r.env, "go", get...); err != nil {
 		return err
 	}
 	return r.build(ctx, folder, m)
+}
+
+// user makes a folder a user's module with requirements. The sums of other modules are in the go.sum of
+// ours, and need not be requested again.
+func (r *rehearsal) user(folder string, like []module, requires ...string) error {
+	sums := ""
+	for _, m := range like {
+		text, err := os.ReadFile(filepath.Join(r.tree, m.folder, "go.sum"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		sums += string(text)
+	}
+	return errors.Join(
+		writeFile(filepath.Join(folder, "go.mod"), "module example.com/user\n\ngo 1.25.0\n\nrequire (\n"+strings.Join(requires, "\n")+"\n)\n"),
+		writeFile(filepath.Join(folder, "go.sum"), sums))
+}
+
+func writeFile(name, text string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(text), 0o644)
 }
 
 // newest are the newest versions, for the go line of our go.mod files, with which consumers
@@ -258,7 +235,7 @@ func (r *rehearsal) build(ctx context.Context, folder string, m module) error {
 			count++
 		}
 	}
-	if err := writeFile(filepath.Join(folder, "packages.go"), []byte(imports)); err != nil {
+	if err := writeFile(filepath.Join(folder, "packages.go"), imports); err != nil {
 		return err
 	}
 	printed, err := command(ctx, folder, r.env, "go", "run", ".")
@@ -268,8 +245,8 @@ func (r *rehearsal) build(ctx context.Context, folder string, m module) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(r.out, " %d packages, %d commands; %s\n", count, len(commands)-1, strings.TrimSpace(printed))
-	return err
+	fmt.Printf(" %d packages, %d commands; %s\n", count, len(commands)-1, strings.TrimSpace(printed))
+	return nil
 }
 
 // command returns what a command prints. Its error has what the command says.
