@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"log/slog"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	_ "github.com/mattn/go-sqlite3"
@@ -36,36 +35,21 @@ func openChaos(path string) (*sqllease.Store, error) {
 // they would. By default there is one run; with a longer -chaos.for there are all.
 func TestProcessesInChaosRepeatIDsOnlyWithoutTheFence(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var results []chaos.Result
-	run := func(t *testing.T, c chaos.Leases) {
-		all := []chaos.Rules{chaos.FenceStolen, chaos.Fence, chaos.TTL}
-		if !chaos.Long() {
-			all = all[:1]
-		}
-		for _, rules := range all {
-			result := c.Run(t, rules)
-			mu.Lock()
-			results = append(results, result)
-			mu.Unlock()
-			if t.Failed() {
-				return
-			}
+	path := filepath.Join(t.TempDir(), "leases.db")
+	s, err := openChaos(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateTables(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := []chaos.Rules{chaos.FenceStolen, chaos.Fence, chaos.TTL}
+	if !chaos.Long() {
+		all = all[:1]
+	}
+	for _, rules := range all {
+		if (chaos.Leases{Store: "SQLite", DSN: path, Look: s}).Run(t, rules); t.Failed() {
+			return
 		}
 	}
-	t.Run("stores", func(t *testing.T) {
-		t.Run("SQLite", func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), "leases.db")
-			s, err := openChaos(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.CreateTables(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			run(t, chaos.Leases{Store: "SQLite", DSN: path, Lister: s})
-		})
-	})
-	t.Log("\n" + chaos.Table(results))
 }

@@ -24,8 +24,8 @@ type group struct {
 	dir    string // of the files of the processes
 	random *rand.Rand
 
-	// order returns the order for a new process. Store, DSN and Files are the group's.
-	order func(files string) order
+	role  string
+	order order[any] // without what each process has of its own
 
 	// enter changes the command of the process in a slot so that it runs elsewhere. It must
 	// keep the process group and the number of the process. If nil, all run here.
@@ -161,7 +161,9 @@ func (g *group) signal(p *process, s syscall.Signal) {
 func (g *group) start(slot int) *process {
 	g.started++
 	p := &process{files: filepath.Join(g.dir, fmt.Sprint(g.started)), ended: make(chan struct{})}
-	p.cmd = role.Command(g.t, working, g.order(p.files))
+	o := g.order
+	o.files = files{Seed: g.random.Uint64(), Files: p.files}
+	p.cmd = role.Command(g.t, g.role, o)
 	if g.enter != nil {
 		g.enter(slot, p.cmd)
 	}

@@ -32,10 +32,10 @@ type issuer struct {
 
 // run takes numbers until the process is killed or asked to end. Two goroutines take them
 // of one generator, and both race with its end.
-func (i *issuer) run(asked context.Context, g generator, o order, patience time.Duration) error {
+func (i *issuer) run(asked context.Context, g generator, own files, patience time.Duration) error {
 	ended := make(chan error, 2)
-	go func() { ended <- i.issue(o.Files+"-next"+numbersEnd, o.random(2), one(g)) }()
-	go func() { ended <- i.issue(o.Files+"-fill"+numbersEnd, o.random(3), all(g)) }()
+	go func() { ended <- i.issue(own.Files+"-next"+numbersEnd, own.random(2), one(g)) }()
+	go func() { ended <- i.issue(own.Files+"-fill"+numbersEnd, own.random(3), all(g)) }()
 	for range cap(ended) {
 		var err error
 		select {

@@ -21,9 +21,9 @@ type Leases struct {
 	Store string // for the table, and in the map of Main
 	DSN   string // for the Open of that map; in no error and no log
 
-	// Lister shows the rows of the store to the test. Nil: what the processes know of
+	// Look shows to the test who held the rows of the store. Nil: what the processes know of
 	// them will do.
-	Lister leasestore.Lister
+	Look leasestore.History
 
 	// Forget makes the store forget all that it has acknowledged in a namespace, at
 	// one moment. Guard and NoGuard need it, or During.
@@ -62,18 +62,8 @@ type Leases struct {
 
 // A Result is what came of a run.
 type Result struct {
-	Store string
-	Rules Rules
-
-	IDs        int
 	Duplicates int
-
-	Takeovers int // claims of rows that nobody had given back, forgotten ones included
-	Losses    int // leases that noticed it
-	Restarts  int
-	Stops     int
-	Forgotten int // times that the store was made to forget
-
+	Takeovers  int         // claims of rows that nobody had given back, forgotten ones included, at least
 	Operations []Operation // in no order
 }
 
@@ -107,17 +97,13 @@ func (c Leases) Run(t *testing.T, rules Rules) Result {
 		if err := errors.Join(e.disjoint(), e.reserved(f)); err != nil {
 			r.errorf("%v", err)
 		}
-		if c.Lister != nil && !rules.forgets() {
-			r.checkRows(f)
+		if c.Look != nil && !rules.forgets() {
+			r.checkHolders(f)
 		}
 	}
-	return Result{
-		Store: c.Store, Rules: rules,
-		IDs: ids, Duplicates: len(duplicates),
-		Takeovers: e.takeovers(), Losses: e.losses,
-		Restarts: r.restarts, Stops: r.stops, Forgotten: r.forgotten,
-		Operations: e.operations,
-	}
+	t.Logf("%s: %d IDs, %d of them repeated; %d takeovers, %d leases noticed it; forgotten %d times; %s",
+		r.name, ids, len(duplicates), e.takeovers(), e.losses, r.forgotten, r.sum())
+	return Result{len(duplicates), e.takeovers(), e.operations}
 }
 
 // A leaseRun is the chaos while it lasts.
@@ -134,9 +120,9 @@ type leaseRun struct {
 func newLeaseRun(t *testing.T, c Leases, rules Rules) *leaseRun {
 	t.Helper()
 	r := &leaseRun{chaos: c, rules: rules, namespace: unusedName(), forget: time.Now().Add(rules.window())}
-	r.group = newGroup(t, fmt.Sprintf("%s, %s", c.Store, rules), c.Store, c.DSN, func(o *order) {
-		o.Leases = &leaseWork{Namespace: r.namespace, Rules: rules, Rows: c.Rows, Window: c.Window, Real: c.During != nil, Calm: c.Calm}
-	})
+	r.group = newGroup(t, fmt.Sprintf("%s, %s", c.Store, rules), leasing, order[any]{Store: c.Store, DSN: c.DSN, Work: leaseWork{
+		Namespace: r.namespace, Rules: rules, Rows: c.Rows, Window: c.Window, Real: c.During != nil, Calm: c.Calm,
+	}})
 	r.enter, r.calm, r.stop, r.patience = c.Enter, c.Calm, rules.stop(), leaseWindow
 	return r
 }
@@ -178,41 +164,21 @@ func (r *leaseRun) forgetInTime() {
 	r.forget = time.Now().Add(between(r.random, r.rules.window()/4, 3*r.rules.window()/2))
 }
 
-// checkRows fails the test if an ID has a time that the store has not reserved. The
-// processes are dead. A request of theirs may still be under way. It can raise a limit,
-// or be a release, whose limit is after all IDs.
-func (r *leaseRun) checkRows(f numberFiles) {
+// checkHolders fails the test if an ID has a time at which, as the store tells, nobody held its worker
+// number. The processes are dead. A request of theirs may still be under way. It can raise a limit, or be a
+// release, whose limit is after all IDs.
+func (r *leaseRun) checkHolders(f numberFiles) {
 	r.t.Helper()
 	space := leasestore.Space{Namespace: r.namespace, Workers: r.chaos.Rows}
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
-	got, _, err := r.chaos.Lister.Rows(ctx, space)
-	if err != nil || int64(len(got)) != r.chaos.Rows {
-		r.errorf("Rows = %d rows, error %v; want %d", len(got), err, r.chaos.Rows)
-		return
-	}
-	for worker, id := range newest(f) {
-		if worker >= r.chaos.Rows || timeOf(id) >= got[worker].Until {
-			r.errorf("%s; want a row that reserves more than that, of %+v", describe(f, id), got)
-		}
-	}
-	if historian, ok := r.chaos.Lister.(leasestore.History); ok {
-		r.checkHolders(ctx, historian, space, f)
-	}
-}
-
-// checkHolders fails the test if an ID has a time at which, as the store tells, nobody held its
-// worker number.
-func (r *leaseRun) checkHolders(ctx context.Context, historian leasestore.History, space leasestore.Space, f numberFiles) {
-	r.t.Helper()
-	held, claims := map[int64][]leasestore.Holder{}, 0
+	held := map[int64][]leasestore.Holder{}
 	for worker := range space.Workers {
 		var err error
-		if held[worker], err = historian.History(ctx, space, worker); err != nil {
+		if held[worker], err = r.chaos.Look.History(ctx, space, worker); err != nil {
 			r.errorf("History(worker %d) = error %v; want them", worker, err)
 			return
 		}
-		claims += len(held[worker])
 	}
 	for _, ids := range f {
 		for _, id := range ids {
@@ -223,7 +189,6 @@ func (r *leaseRun) checkHolders(ctx context.Context, historian leasestore.Histor
 			}
 		}
 	}
-	r.t.Logf("%s: the IDs are those of %d holders", r.chaos.Store, claims)
 }
 
 // enough reports whether so much has happened that the run means something. If IDs should

@@ -9,18 +9,6 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// newest returns the greatest ID of each worker.
-func newest(f numberFiles) map[int64]types.Snowflake {
-	newest := map[int64]types.Snowflake{}
-	for _, ids := range f {
-		for _, id := range ids {
-			worker := workerOf(id)
-			newest[worker] = max(newest[worker], id)
-		}
-	}
-	return newest
-}
-
 // describe says what an ID consists of and which files have it.
 func describe(f numberFiles, id types.Snowflake) string { return parts(id) + ", from " + f.files(id) }
 

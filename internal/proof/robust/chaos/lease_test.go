@@ -19,14 +19,6 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-func TestNewestIDOfEachWorkerIsFound(t *testing.T) {
-	f := numberFiles{"a": {newID(1, 0), newID(5, 2)}, "b": {newID(2, 0), newID(4, 2)}}
-	got := newest(f)
-	if len(got) != 2 || got[0] != newID(2, 0) || got[2] != newID(5, 2) {
-		t.Errorf("newest() = %v; want %d of worker 0 and %d of worker 2", got, newID(2, 0), newID(5, 2))
-	}
-}
-
 // journals returns what a run finds in the journals of processes. A line is what was confirmed of a row: what, worker,
 // epoch, from, until; of a release, and of what is late, the end; the last line of a process may be cut off.
 func journals(t *testing.T, of map[string]string) events {
@@ -78,7 +70,6 @@ func TestJournalsTellTakeoversLossesAndHoldsThatOverlap(t *testing.T) {
 		{"taken over too early", "claim 0 1 10 20\n", "claim 0 2 19 30\n", 1, 0, errOverlap},
 		{"renewed in spite of a takeover", "claim 0 1 10 20\nrenew 0 1 0 25\n", "claim 0 2 20 30\n", 1, 0, errOverlap},
 		{"renewed too late to count", "claim 0 1 10 20\nlate 0 1 0 25\n", "claim 0 2 20 30\n", 1, 0, nil},
-		{"reply of the first claim lost", "claim 0 2 20 30\n", "", 1, 0, nil},
 		{"forgotten", "claim 0 1 10 20\n", "claim 0 1 30 40\n", 1, 0, nil},
 		{"half a line", "claim 0 1 10 20\n", "claim 0 2 20 30", 0, 0, nil},
 		{"not begun, as under the guard", "claim 0 1 30 20\n", "claim 0 2 25 40\n", 1, 0, nil},

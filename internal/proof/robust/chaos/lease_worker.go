@@ -23,24 +23,24 @@ type leaseWork struct {
 	Calm      bool          // leave the clock alone
 }
 
-func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) error {
-	j, err := openJournal(o.Files + journalEnd)
+func (w leaseWork) work(asked context.Context, own files, beneath lease.Store) error {
+	j, err := openJournal(own.Files + journalEnd)
 	if err != nil {
 		return err
 	}
 	var c clock
 	if !w.Calm {
-		go c.jump(o.random(0), w.Rules.jump())
+		go c.jump(own.random(0), w.Rules.jump())
 	}
-	s := &store{Store: beneath, rules: w.Rules, rows: w.Rows, real: w.Real, journal: j, now: c.now, intN: shared(o.random(1))}
+	s := &store{Store: beneath, rules: w.Rules, rows: w.Rows, real: w.Real, journal: j, now: c.now, intN: shared(own.random(1))}
 
 	// A process in two lays shards into its keys, and shares the rows with the others all the same.
-	own := layout()
-	own.ShardBits = int(o.Seed % 2 * 3)
+	layout := layout()
+	layout.ShardBits = int(own.Seed % 2 * 3)
 	l, err := acquire(asked, s, lease.Config{
 		Namespace:   w.Namespace,
-		Layout:      own,
-		Window:      cmp.Or(w.Window, w.Rules.configWindow(o.Seed)),
+		Layout:      layout,
+		Window:      cmp.Or(w.Window, w.Rules.configWindow(own.Seed)),
 		LossGuard:   w.Rules.lossGuard(),
 		AcquireWait: -1,
 		OnLost:      j.lost,
@@ -53,7 +53,7 @@ func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) er
 	case err != nil:
 		return err
 	}
-	g, err := core.New(core.Config{Layout: own, Worker: l, MaxLeaseWait: leaseWindow / 8})
+	g, err := core.New(core.Config{Layout: layout, Worker: l, MaxLeaseWait: leaseWindow / 8})
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (w *leaseWork) work(asked context.Context, o order, beneath lease.Store) er
 	if w.Real {
 		i.rest = 15 * time.Millisecond // a run takes minutes, and a third of the IDs is enough
 	}
-	return i.run(asked, g, o, leaseWindow)
+	return i.run(asked, g, own, leaseWindow)
 }
 
 // acquire tries until there is a row, or ctx ends.

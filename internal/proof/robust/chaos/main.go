@@ -41,61 +41,59 @@ type SerialDatabase struct {
 	Dialect sqlstore.Dialect
 }
 
-// working is the role of the processes of all runs.
-const working = "chaos"
-
-// An order says what a process is to do. One of Leases, Segments and Serials is set.
-type order struct {
+// An order says what a process is to do, with a work of the kind W.
+type order[W any] struct {
 	Store string // in the map of Main
 	DSN   string
+	Work  W
+	files
+}
+
+// files are what a process begins with that no other has.
+type files struct {
 	Seed  uint64
 	Files string // begins the path of every file that the process writes
-
-	Leases   *leaseWork
-	Segments *segmentWork
-	Serials  *serialWork
 }
 
 // random returns one of the process's sources of random numbers.
-func (o order) random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(o.Seed, stream)) }
+func (f files) random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(f.Seed, stream)) }
 
 // Main returns at once in a test binary that was started to run tests. If a run started
 // the binary as one of its processes, Main does the work of that process and does not
 // return. Call it in an init function, or at the beginning of TestMain.
 func Main(s Stores) { role.Play(s.Roles()) }
 
+// The roles of the processes.
+const (
+	leasing    = "leases"
+	segmenting = "segments"
+	invoicing  = "serials"
+)
+
 // Roles returns what the processes of runs do, for a program that has more roles.
 func (s Stores) Roles() map[string]func(order []byte) error {
-	return map[string]func([]byte) error{working: s.work}
+	return map[string]func([]byte) error{
+		leasing: obeying(s.Leases, leaseWork.work), segmenting: obeying(s.Segments, segmentWork.work), invoicing: obeying(s.Serials, serialWork.work),
+	}
 }
 
-// work obeys an order until the process is killed. SIGTERM asks it to end.
-func (s Stores) work(text []byte) error {
-	var o order
-	if err := json.Unmarshal(text, &o); err != nil {
-		return err
+// obeying obeys an order until the process is killed. SIGTERM asks it to end.
+func obeying[S, W any](stores map[string]Open[S], work func(w W, asked context.Context, f files, store S) error) func(order []byte) error {
+	return func(text []byte) error {
+		var o order[W]
+		if err := json.Unmarshal(text, &o); err != nil {
+			return err
+		}
+		asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		open := stores[o.Store]
+		if open == nil {
+			return fmt.Errorf("chaos: no store %q among those of Main", o.Store)
+		}
+		store, err := open(o.DSN)
+		if err != nil {
+			return err
+		}
+		return work(o.Work, asked, o.files, store)
 	}
-	asked, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	switch {
-	case o.Leases != nil:
-		return obey(o, s.Leases, func(s lease.Store) error { return o.Leases.work(asked, o, s) })
-	case o.Segments != nil:
-		return obey(o, s.Segments, func(s SegmentStore) error { return o.Segments.work(asked, o, s) })
-	case o.Serials != nil:
-		return obey(o, s.Serials, func(d SerialDatabase) error { return o.Serials.work(asked, o, d) })
-	}
-	return fmt.Errorf("chaos: order without work for store %q", o.Store)
-}
-
-func obey[S any](o order, stores map[string]Open[S], work func(S) error) error {
-	open := stores[o.Store]
-	if open == nil {
-		return fmt.Errorf("chaos: no store %q among those of Main", o.Store)
-	}
-	store, err := open(o.DSN)
-	if err != nil {
-		return err
-	}
-	return work(store)
 }

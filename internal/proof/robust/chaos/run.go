@@ -29,17 +29,11 @@ const longest = 10 * time.Minute
 // then makes all of its runs, and one otherwise, since each takes some seconds.
 func Long() bool { return *lasts > shortest }
 
-// newGroup returns a group without processes. work sets what a process does.
-func newGroup(t *testing.T, name, store, dsn string, work func(*order)) *group {
+// newGroup returns a group without processes, which will do some work in a role.
+func newGroup(t *testing.T, name, role string, o order[any]) *group {
 	t.Helper()
-	g := &group{t: t, name: name, dir: t.TempDir(), random: rand.New(rand.NewPCG(*seed, 0))}
-	g.order = func(files string) order {
-		o := order{Store: store, DSN: dsn, Seed: g.random.Uint64(), Files: files}
-		work(&o)
-		return o
-	}
 	t.Logf("%s: -chaos.seed=%d", name, *seed)
-	return g
+	return &group{t: t, name: name, dir: t.TempDir(), random: rand.New(rand.NewPCG(*seed, 0)), role: role, order: o}
 }
 
 // unusedName returns a name that no other run has.

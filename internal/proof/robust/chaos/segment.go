@@ -30,7 +30,7 @@ const segmentPatience = 2 * time.Second
 func (c Segments) Run(t *testing.T) {
 	t.Helper()
 	must(t, c.Create(t.Context(), segment.Row{Tag: segmentTag, Next: 1, Step: 100, Stride: 1}))
-	g := newGroup(t, c.Name, c.Name, c.DSN, func(o *order) { o.Segments = &segmentWork{Torn: c.Torn} })
+	g := newGroup(t, c.Name, segmenting, order[any]{Store: c.Name, DSN: c.DSN, Work: segmentWork{c.Torn}})
 	g.stop, g.patience = time.Second, segmentPatience
 	g.conduct(script{processes: 5, lasts: *lasts, enough: func() bool {
 		count, repeated := g.numbers().duplicates()

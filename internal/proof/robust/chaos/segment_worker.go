@@ -13,14 +13,14 @@ import (
 // A segmentWork is to return numbers of one allocator.
 type segmentWork struct{ Torn bool }
 
-func (w *segmentWork) work(asked context.Context, o order, beneath SegmentStore) error {
-	faults := faults{intN: shared(o.random(1)), late: 300 * time.Millisecond, deadline: segmentPatience}
-	a, err := segment.New(&faulty{beneath, w.Torn, faults}, segmentConfig(o.Seed))
+func (w segmentWork) work(asked context.Context, own files, beneath SegmentStore) error {
+	faults := faults{intN: shared(own.random(1)), late: 300 * time.Millisecond, deadline: segmentPatience}
+	a, err := segment.New(&faulty{beneath, w.Torn, faults}, segmentConfig(own.Seed))
 	if err != nil {
 		return err
 	}
 	i := &issuer{burst: 60, rest: 5 * time.Millisecond, passes: segment.ErrUnavailable}
-	return i.run(asked, a, o, segmentPatience)
+	return i.run(asked, a, own, segmentPatience)
 }
 
 // segmentConfig returns one of the ways to hold numbers. All hold few, so that there are many

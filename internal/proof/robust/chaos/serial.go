@@ -47,7 +47,7 @@ func (c Serials) Run(t *testing.T) {
 		_, err = c.DB.ExecContext(t.Context(), "CREATE TABLE invoices (number BIGINT NOT NULL, text VARCHAR(64) NOT NULL)")
 	}
 	must(t, err)
-	g := newGroup(t, c.Name, c.Name, c.DSN, func(o *order) { o.Serials = &serialWork{Level: c.Level, Torn: c.Torn} })
+	g := newGroup(t, c.Name, invoicing, order[any]{Store: c.Name, DSN: c.DSN, Work: serialWork{c.Level, c.Torn}})
 	g.stop, g.patience = time.Second/2, 2*time.Second
 	g.conduct(script{processes: 4, lasts: *lasts, enough: func() bool {
 		return g.restarts >= 4 && g.stops >= 4 && len(c.numbers(t)) >= 200

@@ -27,7 +27,7 @@ type serialWork struct {
 	Torn  bool
 }
 
-func (w *serialWork) work(asked context.Context, o order, d SerialDatabase) error {
+func (w serialWork) work(asked context.Context, own files, d SerialDatabase) error {
 	store, err := sqlserial.New(d.DB, sqlstore.Config{Dialect: d.Dialect, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (w *serialWork) work(asked context.Context, o order, d SerialDatabase) erro
 	}
 	var wg sync.WaitGroup
 	for n := range uint64(4) {
-		c := clerk{serialWork: *w, SerialDatabase: d, store: store, random: o.random(n)}
+		c := clerk{serialWork: w, SerialDatabase: d, store: store, random: own.random(n)}
 		wg.Go(func() {
 			for asked.Err() == nil {
 				// An error means that the transaction did not come through, or that its

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/lease/leasestore"
 	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
 )
 
@@ -153,25 +152,10 @@ func (c *cluster) half(strike int) []*Host {
 	return all[strike%2*len(all)/2:][:len(all)/2]
 }
 
-// Rows implements [leasestore.Lister]. It waits until the cluster serves, as it may not at the
-// end of a run.
-func (c *cluster) Rows(ctx context.Context, sp leasestore.Space) ([]leasestore.Row, leasestore.Millis, error) {
-	if c.serve != nil {
-		if _, _, err := c.until(ctx, c.nodes...); err != nil {
-			return nil, 0, err
-		}
-	}
-	s, err := stores[c.store](c.dsn)
-	if err != nil {
-		return nil, 0, err
-	}
-	return s.(leasestore.Lister).Rows(ctx, sp)
-}
-
 // fire returns holders on the cluster, to which some failures happen in turn.
 func (c *cluster) fire(kinds ...failure) Fire {
 	return Fire{
-		Leases:  chaos.Leases{Store: c.store, DSN: c.dsn, Lister: c},
+		Leases:  chaos.Leases{Store: c.store, DSN: c.dsn},
 		Network: c.Network, Weather: true, Strike: c.strikes(kinds...),
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"sync"
 	"testing"
 	"time"
 
@@ -79,11 +78,12 @@ func Shown(t testing.TB, shown bool, format string, args ...any) {
 func skip(t testing.TB, format string, args ...any) {
 	t.Helper()
 	text := fmt.Sprintf(format, args...)
-	results.mu.Lock()
-	results.skipped = append(results.skipped, t.Name()+": "+text)
-	results.mu.Unlock()
+	skipped = append(skipped, t.Name()+": "+text)
 	t.Skip("SKIPPED: " + text)
 }
+
+// skipped has what was skipped so far, and why. No tests run beside each other.
+var skipped []string
 
 // A Mutant is a mistake that a fire must detect. Its run differs from the fire's only in what
 // it names, and thereby proves that the fire is hot enough.
@@ -181,7 +181,6 @@ func (f Fire) Run(t *testing.T, rules chaos.Rules) chaos.Result {
 		}
 	}
 	result := c.Run(t, rules)
-	report(result)
 	if rules == chaos.Fence {
 		switch err := CheckHistory(result.Operations, time.Minute, f.May); {
 		case err == nil:
@@ -213,36 +212,6 @@ func Rest(ctx context.Context, least, most time.Duration) bool {
 	case <-time.After(least + rand.N(most-least+1)):
 		return true
 	}
-}
-
-// results has the results of all runs so far.
-var results struct {
-	mu      sync.Mutex
-	all     []chaos.Result
-	skipped []string
-}
-
-// Skipped returns what was skipped so far, and why, one line each.
-func Skipped() (lines string) {
-	results.mu.Lock()
-	defer results.mu.Unlock()
-	for _, line := range results.skipped {
-		lines += "!!! SKIPPED: " + line + "\n"
-	}
-	return lines
-}
-
-func report(r chaos.Result) {
-	results.mu.Lock()
-	defer results.mu.Unlock()
-	results.all = append(results.all, r)
-}
-
-// Table returns the results of all runs so far, for people.
-func Table() string {
-	results.mu.Lock()
-	defer results.mu.Unlock()
-	return chaos.Table(results.all)
 }
 
 // must ends the test if there is an error.

@@ -118,7 +118,7 @@ func (c *postgres) fire(least, most time.Duration) Fire {
 	}
 	must(c.t, err)
 	f := c.cluster.fire()
-	f.Lister, f.Strike = nil, c.failover(least, most)
+	f.Strike = c.failover(least, most)
 	return f
 }
 

@@ -186,7 +186,6 @@ func (s *redisSet) loses(ctx context.Context, old *redisNode, replicas []*Host, 
 // had some result.
 func (s *redisSet) fire(strike func(ctx context.Context, strike int) error, shown func() bool) Fire {
 	f := s.cluster.fire()
-	f.Lister = nil
 	f.Strike = func(ctx context.Context, n int) error {
 		within := ctx
 		if n == 0 {

@@ -272,7 +272,7 @@ func twoPrimariesThatWrite(t *testing.T) Fire {
 	s := newSentinelSet(t, afterAlone)
 	s.together = 30 * time.Second
 	f := s.cluster.fire()
-	f.Lister, f.Weather, f.Calm = nil, false, true
+	f.Weather, f.Calm = false, true
 	f.Strike = func(ctx context.Context, strike int) error { return s.splits(ctx, 4*strike) }
 	return f
 }
