@@ -25,7 +25,7 @@ func (s Side) String() string { return [...]string{"client", "server"}[s] }
 type Message struct {
 	Conn int // which connection of the proxy, from 1
 	From Side
-	// Name is the protocol's: Parse, CommandComplete, COM_QUERY, ERR.
+	// Name is the protocol's of a request, such as Parse or COM_QUERY.
 	Name string
 	// Text is the SQL of a request, also of those that run a prepared statement.
 	Text string
@@ -101,19 +101,17 @@ func Nth(n int, on func(Message) bool) func(Message) bool {
 	}
 }
 
-// A Protocol finds and names the messages of connections.
-type Protocol struct {
-	open func() parser
-}
+// A Protocol makes what finds and names the messages of a connection.
+type Protocol func() parser
 
 var (
 	// PostgreSQL is its protocol 3.
-	PostgreSQL = Protocol{func() parser { return newPostgres() }}
+	PostgreSQL = Protocol(func() parser { return newPostgres() })
 	// MySQL is the protocol of MySQL and MariaDB.
-	MySQL = Protocol{func() parser { return newMySQL() }}
+	MySQL = Protocol(func() parser { return newMySQL() })
 	// Pieces is any other protocol in which a client waits for an answer before it sends more. A
 	// message is what arrives in one piece.
-	Pieces = Protocol{func() parser { return pieces{} }}
+	Pieces = Protocol(func() parser { return pieces{} })
 )
 
 type pieces struct{}

@@ -63,10 +63,10 @@ func TestMessagesAreNamed(t *testing.T) {
 			{Client, pg('d', "data")},
 			{Client, pg('X', "")},
 		}, []string{
-			"client StartupMessage", "server Authentication", "server ReadyForQuery",
+			"client StartupMessage", "server answer 'R'", "server answer 'Z'",
 			`client Parse "INSERT INTO t VALUES ($1)"`, "client Describe",
 			`client Bind "INSERT INTO t VALUES ($1)"`, `client Execute "INSERT INTO t VALUES ($1)"`, "client Sync",
-			"server ParseComplete", "server ErrorResponse", "server CommandComplete", "server ReadyForQuery", `client Query "COMMIT"`, "client CopyData", "client Terminate",
+			"server answer '1'", "server answer 'E'", "server answer 'C'", "server answer 'Z'", `client Query "COMMIT"`, "client CopyData", "client Terminate",
 		}},
 		"MySQL": {MySQL, []piece{
 			{Server, my(0, "\x0a11.4\x00")},
@@ -91,14 +91,14 @@ func TestMessagesAreNamed(t *testing.T) {
 			{Client, my(1, "\x01")}, // continues a full packet
 			{Client, my(0, "\x01")},
 		}, []string{
-			"server Handshake", "client HandshakeResponse", "server Authentication", "client Data", "server OK",
-			`client COM_QUERY "COMMIT"`, "server OK", `client COM_STMT_PREPARE "INSERT INTO t VALUES (?)"`,
-			`server PrepareOK "INSERT INTO t VALUES (?)"`, "server Data", "server EOF",
-			`client COM_STMT_EXECUTE "INSERT INTO t VALUES (?)"`, "server ERR", `client COM_QUERY "SELECT 1"`,
-			"server ResultSet", "server Data", "server EOF", "server Data", "server EOF", "client Data", "client COM_QUIT",
+			"server Answer", "client HandshakeResponse", "server Answer", "client Data", "server Answer",
+			`client COM_QUERY "COMMIT"`, "server Answer", `client COM_STMT_PREPARE "INSERT INTO t VALUES (?)"`,
+			`server Answer "INSERT INTO t VALUES (?)"`, "server Data", "server Data",
+			`client COM_STMT_EXECUTE "INSERT INTO t VALUES (?)"`, "server Answer", `client COM_QUERY "SELECT 1"`,
+			"server Answer", "server Data", "server Data", "server Data", "server Data", "client Data", "client COM_QUIT",
 		}},
 	} {
-		p := test.protocol.open()
+		p := test.protocol()
 		var got []string
 		for _, piece := range test.pieces {
 			m, raw, err := p.read(piece.from, bufio.NewReader(iotest.OneByteReader(bytes.NewReader(piece.raw))))
@@ -122,14 +122,17 @@ func TestWhatCannotBeFollowedIsRefused(t *testing.T) {
 		"TLS of PostgreSQL":         {PostgreSQL, Client, pg(0, "\x04\xd2\x16\x2f")},
 		"GSSAPI of PostgreSQL":      {PostgreSQL, Client, pg(0, "\x04\xd2\x16\x30")},
 		"protocol 2":                {PostgreSQL, Client, pg(0, "\x00\x02\x00\x00")},
-		"unknown type":              {PostgreSQL, Server, pg('?', "")},
+		"unknown type":              {PostgreSQL, Client, append(pg(0, pgStart), pg('?', "")...)},
 		"length without itself":     {PostgreSQL, Server, []byte("Z\x00\x00\x00\x03")},
 		"length of two gigabytes":   {PostgreSQL, Server, []byte("Z\x80\x00\x00\x00")},
 		"TLS of MySQL":              {MySQL, Client, my(1, "\x00\x0a\x00\x00")},
 		"compression of MySQL":      {MySQL, Client, my(1, "\x20\x02\x00\x00")},
 		"startup without a version": {PostgreSQL, Client, pg(0, "")},
 	} {
-		_, _, err := test.protocol.open().read(test.from, bufio.NewReader(bytes.NewReader(test.raw)))
+		var err error
+		for p, r := test.protocol(), bufio.NewReader(bytes.NewReader(test.raw)); err == nil; {
+			_, _, err = p.read(test.from, r)
+		}
 		if !errors.Is(err, errProtocol) {
 			t.Errorf("read(%s) = %v; want errProtocol", name, err)
 		}

@@ -81,30 +81,14 @@ func (c *mysqlConn) request(number byte, body []byte) (name, text string, err er
 }
 
 func (c *mysqlConn) answer(number byte, body []byte) (name, text string) {
-	if len(body) == 0 {
+	switch {
+	case number > 1 && c.ready:
 		return "Data", ""
-	}
-	first := number == 1 // of the answer to a command
-	switch kind := body[0]; {
-	case kind == 0xff && len(body) >= 3:
-		return "ERR", ""
-	case !c.ready && number == 0:
-		return "Handshake", ""
-	case !c.ready && kind == 0:
-		c.ready = true
-		return "OK", ""
-	case !c.ready:
-		return "Authentication", ""
-	case kind == 0xfe && (first || len(body) < 9):
-		return "EOF", ""
-	case first && kind == 0 && c.prepares != "" && len(body) == 12:
+	case len(body) > 0 && !c.ready:
+		c.ready = number > 0 && body[0] == 0
+	case c.prepares != "" && len(body) == 12 && body[0] == 0:
 		c.statements[binary.LittleEndian.Uint32(body[1:])] = c.prepares
 		text, c.prepares = c.prepares, ""
-		return "PrepareOK", text
-	case first && kind == 0:
-		return "OK", ""
-	case first:
-		return "ResultSet", ""
 	}
-	return "Data", ""
+	return "Answer", text
 }

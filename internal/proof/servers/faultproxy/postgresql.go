@@ -9,20 +9,11 @@ import (
 // cancelRequest stands in place of a version in the first message of a client, as the codes of TLS and GSSAPI do.
 const cancelRequest = 80877102
 
-var postgresNames = [...]map[byte]string{
-	Client: {
-		'B': "Bind", 'C': "Close", 'D': "Describe", 'E': "Execute", 'F': "FunctionCall", 'H': "Flush",
-		'P': "Parse", 'Q': "Query", 'S': "Sync", 'X': "Terminate", 'c': "CopyDone", 'd': "CopyData",
-		'f': "CopyFail", 'p': "Password",
-	},
-	Server: {
-		'1': "ParseComplete", '2': "BindComplete", '3': "CloseComplete", 'A': "NotificationResponse",
-		'C': "CommandComplete", 'D': "DataRow", 'E': "ErrorResponse", 'G': "CopyInResponse",
-		'H': "CopyOutResponse", 'I': "EmptyQueryResponse", 'K': "BackendKeyData", 'N': "NoticeResponse",
-		'R': "Authentication", 'S': "ParameterStatus", 'T': "RowDescription", 'V': "FunctionCallResponse",
-		'W': "CopyBothResponse", 'Z': "ReadyForQuery", 'c': "CopyDone", 'd': "CopyData", 'n': "NoData",
-		's': "PortalSuspended", 't': "ParameterDescription", 'v': "NegotiateProtocolVersion",
-	},
+// postgresRequests are the messages of a client by their type.
+var postgresRequests = map[byte]string{
+	'B': "Bind", 'C': "Close", 'D': "Describe", 'E': "Execute", 'F': "FunctionCall", 'H': "Flush",
+	'P': "Parse", 'Q': "Query", 'S': "Sync", 'X': "Terminate", 'c': "CopyDone", 'd': "CopyData",
+	'f': "CopyFail", 'p': "Password",
 }
 
 // A postgres reads messages of a type byte, a length that counts itself, and a body. The
@@ -59,13 +50,14 @@ func (p *postgres) read(from Side, r *bufio.Reader) (Message, []byte, error) {
 		m.Name, err = startup(raw[4:])
 		return m, raw, err
 	}
-	m.Name = postgresNames[from][raw[0]]
-	if m.Name == "" {
-		return Message{}, nil, fmt.Errorf("%w: %s message of type %q", errProtocol, from, raw[0])
+	if from == Server {
+		m.Name = fmt.Sprintf("answer %q", raw[0])
+		return m, raw, nil
 	}
-	if from == Client {
-		m.Text = p.request(raw[0], raw[5:])
+	if m.Name = postgresRequests[raw[0]]; m.Name == "" {
+		return Message{}, nil, fmt.Errorf("%w: message of type %q", errProtocol, raw[0])
 	}
+	m.Text = p.request(raw[0], raw[5:])
 	return m, raw, nil
 }
 

@@ -38,8 +38,8 @@ const (
 	// has closed the connection. It stays open, and no answer ever comes.
 	Swallow
 
-	// Silence passes the message, and then no answer of any connection. New connections
-	// are accepted, and reach nobody.
+	// Silence passes the message, and then no answer of any connection. So nobody gets further
+	// on a new one than to wait for the server's word.
 	Silence
 )
 
@@ -76,7 +76,6 @@ type Proxy struct {
 
 	mu     sync.Mutex // guards what follows
 	opened int
-	unmet  []net.Conn // accepted since the silence
 	conns  map[*conn]struct{}
 	fault  *Fault // nil if there is none, or it has hit
 	hit    chan struct{}
@@ -100,9 +99,6 @@ func Start(t testing.TB, protocol Protocol, address string) *Proxy {
 		p.mu.Lock()
 		for c := range p.conns {
 			c.close()
-		}
-		for _, c := range p.unmet {
-			_ = c.Close()
 		}
 		p.mu.Unlock()
 		p.wg.Wait()
@@ -189,12 +185,6 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		if p.isSilent() {
-			p.mu.Lock()
-			p.unmet = append(p.unmet, client)
-			p.mu.Unlock()
-			continue
-		}
 		server, err := new(net.Dialer).Dial("tcp", p.server)
 		if err != nil {
 			_ = client.Close()
@@ -207,7 +197,7 @@ func (p *Proxy) accept() {
 			number:   p.opened,
 			client:   client.(*net.TCPConn),
 			server:   server.(*net.TCPConn),
-			parser:   p.protocol.open(),
+			parser:   p.protocol(),
 			released: make(chan struct{}),
 			over:     make(chan struct{}),
 		}
