@@ -3,7 +3,6 @@
 package chaos
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
@@ -40,23 +39,24 @@ const (
 	GuardTwice
 )
 
-var names = [...]string{
-	"fence", "fence, rows stolen", "none (TTL)", "fence and loss guard, rows forgotten", "fence, rows forgotten",
-	"fence and loss guard short by a window", "fence and loss guard, two stores",
+// promises are what the rules promise and what happens to the store: whether no ID is repeated, and whether the
+// store is made to forget its rows.
+var promises = [...]struct {
+	name            string
+	unique, forgets bool
+}{
+	Fence:       {"fence", true, false},
+	FenceStolen: {"fence, rows stolen", true, false},
+	TTL:         {"none (TTL)", false, false},
+	Guard:       {"fence and loss guard, rows forgotten", true, true},
+	NoGuard:     {"fence, rows forgotten", false, true},
+	GuardShort:  {"fence and loss guard short by a window", false, true},
+	GuardTwice:  {"fence and loss guard, two stores", false, true},
 }
 
-func (r Rules) String() string {
-	if r < 0 || int(r) >= len(names) {
-		return fmt.Sprintf("Rules(%d)", int(r))
-	}
-	return names[r]
-}
-
-// unique reports whether the rules promise that no ID is repeated.
-func (r Rules) unique() bool { return r == Fence || r == FenceStolen || r == Guard }
-
-// forgets reports whether the store is made to forget its rows.
-func (r Rules) forgets() bool { return r >= Guard }
+func (r Rules) String() string { return promises[r].name }
+func (r Rules) unique() bool   { return promises[r].unique }
+func (r Rules) forgets() bool  { return promises[r].forgets }
 
 // defaultGuard and guardWindow are the default of Config.LossGuard and the window with it.
 const (

@@ -140,7 +140,7 @@ type Fire struct {
 	// packets. It does not apply to mutants, which the cluster and the strikes must reveal.
 	Weather bool
 
-	May Allowance
+	DirtyReads bool // are allowed: see CheckHistory
 
 	// Check, if set, is called at the end of a run and checks the result of the strikes.
 	Check func(t *testing.T, result chaos.Result)
@@ -182,7 +182,7 @@ func (f Fire) Run(t *testing.T, rules chaos.Rules) chaos.Result {
 	}
 	result := c.Run(t, rules)
 	if rules == chaos.Fence {
-		switch err := CheckHistory(result.Operations, time.Minute, f.May); {
+		switch err := CheckHistory(result.Operations, time.Minute, f.DirtyReads); {
 		case err == nil:
 			t.Logf("%d operations are linearizable", len(result.Operations))
 		case errors.Is(err, errUndecided):

@@ -15,28 +15,23 @@ import (
 	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
 )
 
-// An Allowance is what a store may do beyond what package lease defines.
-type Allowance struct {
-	// DirtyReads: a holder may find its row lost in a state that a failover undoes. A
-	// PostgreSQL without a standby shows a write whose wait for the standby was cancelled and
-	// whose client was told that the outcome is unknown. That is safe, because a holder that
-	// finds its row lost writes nothing and issues no ID, so such an operation is left out if
-	// there was such a write. All writes must still have an order: one that reads such a state
-	// and then writes is confirmed only once the standby has both.
-	DirtyReads bool
-}
-
 // CheckHistory returns an error unless the operations on each row are linearizable, that is,
 // unless there is an order in which each of them does to the row what package lease defines,
 // and which keeps the order of operations that did not overlap.
 //
 // A store that forgets a write, or has two primaries, yields a history that is not
 // linearizable.
-func CheckHistory(operations []chaos.Operation, patience time.Duration, may Allowance) error {
+//
+// dirtyReads allows a store more than package lease does: a holder may find its row lost in a state that
+// a failover undoes. A PostgreSQL without a standby shows a write whose wait for the standby was cancelled and
+// whose client was told that the outcome is unknown. That is safe, because a holder that finds its row lost
+// writes nothing and issues no ID, so such an operation is left out if there was such a write. All writes must
+// still have an order: one that reads such a state and then writes is confirmed only once the standby has both.
+func CheckHistory(operations []chaos.Operation, patience time.Duration, dirtyReads bool) error {
 	for worker := range int64(Rows) {
 		var of []porcupine.Operation
 		for i, o := range operations {
-			if !concerns(o, worker) || may.DirtyReads && dirty(o, operations, worker) {
+			if !concerns(o, worker) || dirtyReads && dirty(o, operations, worker) {
 				continue
 			}
 			end := o.End
@@ -163,9 +158,6 @@ func model(worker int64, f facts) porcupine.Model {
 			return next
 		},
 		Equal: func(a, b any) bool { return a == b },
-		DescribeOperation: func(input, _ any) string {
-			return fmt.Sprintf("%+v", input)
-		},
 	}).ToModel()
 }
 

@@ -135,7 +135,7 @@ func laggingStandby(least, most time.Duration) func(t *testing.T) Fire {
 func synchronousStandby(setting, store string, least, most time.Duration, forgets bool) func(t *testing.T) Fire {
 	return func(t *testing.T) Fire {
 		f := newPostgres(t, store, true, setting).fire(least, most)
-		f.May.DirtyReads = true // see TestRowIsFoundLostInAStateThatAFailoverUndoes
+		f.DirtyReads = true // see TestRowIsFoundLostInAStateThatAFailoverUndoes
 		f.Check = func(t *testing.T, r chaos.Result) {
 			if got := forgotten(r.Operations); len(r.Operations) == 0 || (got != "") != forgets {
 				t.Errorf("of %d operations the cluster has forgotten %q; want something: %t", len(r.Operations), got, forgets)
@@ -271,7 +271,7 @@ func (c *postgres) firstClaim(s lease.Store) (held leasestore.Reply) {
 // The standby, once promoted, has the row as it was.
 //
 // It does no harm: the holder draws no ID, and others wait for the row a little longer.
-// That is why the histories of such clusters are checked with Allowance.DirtyReads.
+// That is why the histories of such clusters are checked with Fire.DirtyReads.
 func TestRowIsFoundLostInAStateThatAFailoverUndoes(t *testing.T) {
 	c := newPostgres(t, synchronous, true, "local")
 	connector, err := pgxConnector(c.dsn)

@@ -6,15 +6,16 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/snowkey/snowkey/internal/proof/robust/role"
 )
@@ -130,25 +131,20 @@ func later(to io.Writer, from io.Reader, d delays) {
 }
 
 // destination returns where a connection was to go before the kernel handed it over.
-func destination(c *net.TCPConn) (string, error) {
+func destination(c *net.TCPConn) (to string, err error) {
 	const originalDst = 80 // SO_ORIGINAL_DST of linux/netfilter_ipv4.h
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return "", err
 	}
-	var address syscall.RawSockaddrInet4
-	size := uint32(unsafe.Sizeof(address))
-	var errno syscall.Errno
-	if err := raw.Control(func(fd uintptr) {
-		_, _, errno = syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_IP, originalDst,
-			uintptr(unsafe.Pointer(&address)), uintptr(unsafe.Pointer(&size)), 0)
-	}); err != nil {
-		return "", err
-	}
-	if errno != 0 {
-		return "", errno
-	}
-	var port [2]byte
-	binary.NativeEndian.PutUint16(port[:], address.Port)
-	return net.JoinHostPort(net.IP(address.Addr[:]).String(), strconv.Itoa(int(binary.BigEndian.Uint16(port[:])))), nil
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		// The only call of package syscall that returns enough bytes: they begin with a struct sockaddr_in.
+		var address *syscall.IPv6Mreq
+		if address, failed = syscall.GetsockoptIPv6Mreq(int(fd), syscall.IPPROTO_IP, originalDst); failed == nil {
+			b := address.Multiaddr
+			to = netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:4])).String()
+		}
+	})
+	return to, errors.Join(err, failed)
 }
