@@ -81,7 +81,8 @@ func all(g generator) source {
 }
 
 // issue writes bursts of numbers to a file until the generator is closed. A number must be
-// greater than all that either goroutine had been given before it was asked for.
+// greater than the one before, and than all that either goroutine had been given before it
+// was asked for.
 func (i *issuer) issue(path string, random *rand.Rand, from source) error {
 	w, err := newWriter(path)
 	if err != nil {
@@ -94,13 +95,14 @@ func (i *issuer) issue(path string, random *rand.Rand, from source) error {
 		if err := w.write(numbers[:n]); err != nil {
 			return err
 		}
-		if n > 0 {
-			if int64(numbers[0]) <= before {
-				return fmt.Errorf("chaos: %d is returned after %d", numbers[0], before)
+		last := before
+		for _, number := range numbers[:n] {
+			if int64(number) <= last {
+				return fmt.Errorf("chaos: %d is returned after %d", number, last)
 			}
-			greatest := int64(numbers[n-1])
-			for v := before; v < greatest && !i.returned.CompareAndSwap(v, greatest); v = i.returned.Load() {
-			}
+			last = int64(number)
+		}
+		for v := before; v < last && !i.returned.CompareAndSwap(v, last); v = i.returned.Load() {
 		}
 		switch {
 		case errors.Is(failed, core.ErrClosed):

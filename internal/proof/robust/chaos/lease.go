@@ -82,9 +82,6 @@ func (c Leases) Run(t *testing.T, rules Rules) Result {
 	e, err := readJournals(r.dir)
 	must(t, err)
 	f := r.numbers()
-	if err := f.ascend(); err != nil {
-		r.errorf("%v", err)
-	}
 	ids, duplicates := f.duplicates()
 	switch {
 	case !rules.unique() && (len(duplicates) > 0 || c.Brief):

@@ -4,8 +4,6 @@ package chaos
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -66,21 +64,6 @@ func readNumbers(dir string) (numberFiles, error) {
 		all[filepath.Base(path)] = numbers
 	}
 	return all, nil
-}
-
-// errNotAscending is the error of [numberFiles.ascend].
-var errNotAscending = errors.New("chaos: the numbers of one goroutine do not increase")
-
-// ascend returns an error unless the numbers of each goroutine increase.
-func (n numberFiles) ascend() error {
-	for name, numbers := range n {
-		for i := 1; i < len(numbers); i++ {
-			if numbers[i] <= numbers[i-1] {
-				return fmt.Errorf("%w: in %s, %d is after %d", errNotAscending, name, numbers[i], numbers[i-1])
-			}
-		}
-	}
-	return nil
 }
 
 // duplicates returns how many numbers there are, and those that are repeated, each as
