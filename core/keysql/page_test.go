@@ -1,61 +1,64 @@
 package keysql_test
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
-	"github.com/snowkey/snowkey/internal/proof/cases/keysqlcases"
+	"github.com/snowkey/snowkey/internal/proof/release/markdown"
 )
 
-// The cases run these statements on each database.
-func TestThePageShowsWhatIsWritten(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reading.md")
-	if err != nil {
-		t.Fatal(err)
+// The test of the command that the pages name runs what they show.
+func TestThePagesShowWhatIsWritten(t *testing.T) {
+	days := map[keysql.Dialect][2]string{
+		keysql.PostgreSQL: {"timestamptz '2026-05-04 00:00Z'", "timestamptz '2026-05-05 00:00Z'"},
+		keysql.MySQL:      {"'2026-05-04'", "'2026-05-05'"},
+		keysql.SQLite:     {"'2026-05-04'", "'2026-05-05'"},
 	}
-	var blocks []string
-	for _, dialect := range []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL, keysql.SQLite} {
-		blocks = append(blocks, keysqlcases.Statements(dialect), keysqlcases.JSON(dialect))
-	}
-	blocks = append(blocks, keysqlcases.CSV(keysql.PostgreSQL), keysqlcases.CSV(keysql.MySQL))
-	for _, block := range blocks {
-		if want := "\n```sql\n" + block + "```\n"; !strings.Contains(string(text), want) {
-			t.Errorf("docs/reading.md is without this block:\n%s", want)
-		}
-	}
-}
-
-func TestThePageShowsHowFunctionsAreCalled(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reading.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dialect := range []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL} {
-		if want := "\n```sql\n" + keysqlcases.CallingFunctions(dialect) + "```\n"; !strings.Contains(string(text), want) {
-			t.Errorf("docs/reading.md is without the functions on %v; want this block:\n%s", dialect, want)
-		}
-	}
-}
-
-// Package servers runs such statements.
-func TestThePageShowsHowAMonthIsDropped(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dialect := range []keysql.Dialect{keysql.PostgreSQL, keysql.MySQL} {
-		p := partitions(t, dialect, core.Default(), keysql.Month, time.UTC)
-		march := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-		plan, err := p.Maintain(rows(list(t, p, march, march.AddDate(0, 3, 0))), may, 1, 1)
+	for dialect, day := range days {
+		c, err := keysql.New(dialect, core.Default(), "id")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "\n```sql\n" + strings.Join(plan.Drop, ";\n") + ";\n```\n"; !strings.Contains(string(text), want) {
-			t.Errorf("docs/operations.md is without the end of a month on %v; want this block:\n%s", dialect, want)
+		wantOnPage(t, "reading.md", dialect,
+			c.Time()+" AS made_at", c.Worker()+" AS worker", c.Sequence()+" AS sequence", "WHERE "+c.Between(day[0], day[1])+";", "('id', "+c.Text()+", 'number', number)")
+		if dialect != keysql.SQLite {
+			p := partitions(t, dialect, core.Default(), keysql.Month, time.UTC)
+			march := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+			plan, err := p.Maintain(rows(list(t, p, march, march.AddDate(0, 3, 0))), may, 1, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantOnPage(t, "operations.md", dialect, strings.Join(plan.Drop, ";\n")+";\n")
+		}
+	}
+}
+
+// wantOnPage wants the texts in the blocks of a page that are for a database.
+func wantOnPage(t *testing.T, page string, dialect keysql.Dialect, texts ...string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, blocks, err := markdown.BlocksOf(string(text), "TestWhatThePagesShowRuns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := ""
+	for _, b := range blocks {
+		if slices.Contains(b.On, fmt.Sprint(dialect)) {
+			shown += b.Text
+		}
+	}
+	for _, want := range texts {
+		if !strings.Contains(shown, want) {
+			t.Errorf("docs/%s does not show for %v:\n%s", page, dialect, want)
 		}
 	}
 }

@@ -111,7 +111,6 @@ func newDatabase(db *sql.DB, d keysql.Dialect) Database {
 // Run runs the cases of the expressions.
 func Run(t *testing.T, db *sql.DB, d keysql.Dialect) {
 	x := newDatabase(db, d)
-	t.Run("page", func(t *testing.T) { pageAnswers(t, x) })
 	x.table, x.name = "keys_of_layout", "keys.id"
 	x.from = x.table + " AS " + d.Quote("keys") // a keyword of MySQL
 	x.each(t, "CREATE TEMPORARY TABLE ", func(t *testing.T, c *check) {

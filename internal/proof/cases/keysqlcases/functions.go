@@ -2,7 +2,6 @@ package keysqlcases
 
 import (
 	"database/sql"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -64,15 +63,4 @@ func (c *check) install(t *testing.T, statements []string, err error) {
 	for _, statement := range slices.Concat(statements, statements) {
 		c.exec(t, statement)
 	}
-}
-
-// CallingFunctions returns the SQL that docs/reading.md shows for a dialect.
-func CallingFunctions(d keysql.Dialect) string {
-	monday, tuesday := "id_min('2026-05-04 00:00Z')", "id_min('2026-05-05 00:00Z')"
-	if d == keysql.MySQL {
-		monday, tuesday = "(SELECT max(id_min('2026-05-04')))", "(SELECT max(id_min('2026-05-05')))"
-	}
-	return fmt.Sprintf(`SELECT id_time(id) AS made_at, id_worker(id) AS worker, number FROM orders
-WHERE id >= %s AND id < %s;
-`, monday, tuesday)
 }

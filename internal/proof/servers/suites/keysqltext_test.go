@@ -13,14 +13,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/snowkey/snowkey/core/keysql"
-	"github.com/snowkey/snowkey/internal/proof/cases/keysqlcases"
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
 // The statements of docs/reading.md write a formula, of which a spreadsheet makes the text of the key. Of a
 // number it keeps fifteen digits.
 func TestTheCSVOfThePageKeepsTheKey(t *testing.T) {
+	_, blocks := onPage(t, "reading.md")
 	const row = "(1234567890123456789, 'A, \"B\"')"
 	formula := []string{`="1234567890123456789"`, `A, "B"`}
 	wantCSV := func(t *testing.T, text string, want ...[]string) {
@@ -38,7 +37,7 @@ func TestTheCSVOfThePageKeepsTheKey(t *testing.T) {
 		_, err = conn.Exec(t.Context(), "INSERT INTO orders VALUES "+row)
 		must(t, err)
 		var b bytes.Buffer
-		_, err = conn.PgConn().CopyTo(t.Context(), &b, strings.TrimSuffix(keysqlcases.CSV(keysql.PostgreSQL), ";\n"))
+		_, err = conn.PgConn().CopyTo(t.Context(), &b, strings.TrimSuffix(blocks[0], ";\n"))
 		must(t, err)
 		wantCSV(t, b.String(), []string{"id", "number"}, formula)
 	})
@@ -51,7 +50,7 @@ func TestTheCSVOfThePageKeepsTheKey(t *testing.T) {
 		t.Cleanup(func() { _ = os.Remove(name) }) // if the server has it where we do
 		execSqlx(t, db, "CREATE TEMPORARY TABLE orders (id BIGINT PRIMARY KEY, number VARCHAR(20))")
 		execSqlx(t, db, "INSERT INTO orders VALUES "+row)
-		execSqlx(t, db, strings.Replace(strings.TrimSuffix(keysqlcases.CSV(keysql.MySQL), ";\n"), "/tmp/orders.csv", name, 1))
+		execSqlx(t, db, strings.Replace(strings.TrimSuffix(blocks[1], ";\n"), "/tmp/orders.csv", name, 1))
 		must(t, db.Get(&text, "SELECT LOAD_FILE(?)", name))
 		wantCSV(t, text, formula)
 	})
