@@ -34,7 +34,7 @@ func TestThePagesShowWhatIsWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantOnPage(t, "operations.md", dialect, strings.Join(plan.Drop, ";\n")+";\n")
+			wantOnPage(t, "operations.md", dialect, "begin\n"+strings.Join(plan.Drop, ";\n")+";\nend\n")
 		}
 	}
 }
@@ -53,7 +53,7 @@ func wantOnPage(t *testing.T, page string, dialect keysql.Dialect, texts ...stri
 	shown := ""
 	for _, b := range blocks {
 		if slices.Contains(b.On, fmt.Sprint(dialect)) {
-			shown += b.Text
+			shown += "begin\n" + b.Text + "end\n"
 		}
 	}
 	for _, want := range texts {
