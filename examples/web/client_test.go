@@ -21,7 +21,7 @@ func TestTypeScript(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(folder, "page"), os.DirFS("page")); err != nil {
 		t.Fatal(err)
 	}
-	node.Make(t, folder, "out", "node_modules/typescript/bin/tsc")
+	node.Run(t, folder, "node_modules/typescript/bin/tsc")
 	t.Run("TheJavaScriptIsWhatTscMakes", func(t *testing.T) { sameJavaScript(t, folder) })
 	t.Run("TheClientReadsKeysAsGoDoes", func(t *testing.T) { sameKeys(t, folder) })
 }

@@ -5,6 +5,7 @@ package sqlserial_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -145,7 +146,7 @@ func TestAHookBeforeCreateLosesTheNumberOfARowThatOnConflictLeavesOut(t *testing
 }
 
 func TestAHookAfterCreateTakesTheNumberLastAndLosesNone(t *testing.T) {
-	db, store := billingDB(t, &gorm.Config{})
+	db, store := billingDB(t, &gorm.Config{PrepareStmt: true}) // whose transactions are of another type
 	bills := []LateBill{{Order: "a", Lines: make([]LateLine, 2)}, {Order: "b", Lines: make([]LateLine, 1)}, {Order: "c"}}
 	if err := db.Create(&bills).Error; err != nil {
 		t.Fatal(err)
@@ -182,11 +183,15 @@ func TestAHookAfterCreateTakesTheNumberLastAndLosesNone(t *testing.T) {
 }
 
 func TestWithoutGORMsTransactionAHookGetsNoNumber(t *testing.T) {
-	db, store := billingDB(t, &gorm.Config{SkipDefaultTransaction: true})
-	if err := db.Create(&EarlyBill{Order: "a"}).Error; !errors.Is(err, serial.ErrNotInTransaction) {
-		t.Errorf("Create = %v; want %v", err, serial.ErrNotInTransaction)
+	for _, prepare := range []bool{false, true} {
+		t.Run(fmt.Sprint("prepared ", prepare), func(t *testing.T) {
+			db, store := billingDB(t, &gorm.Config{SkipDefaultTransaction: true, PrepareStmt: prepare})
+			if err := db.Create(&EarlyBill{Order: "a"}).Error; !errors.Is(err, serial.ErrNotInTransaction) {
+				t.Errorf("Create = %v; want %v", err, serial.ErrNotInTransaction)
+			}
+			wantGaps(t, db, store, &EarlyBill{})
+		})
 	}
-	wantGaps(t, db, store, &EarlyBill{})
 }
 
 // A transaction that has read cannot write if another has written since, however long it

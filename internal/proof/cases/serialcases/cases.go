@@ -55,7 +55,6 @@ func Run(t *testing.T, target Target) {
 		{"SeriesWhoseTextsMeetAreRefused", (*bench).meeting},
 		{"TheFirstTwoOfAPeriodAreOneAndTwo", (*bench).firstTwo},
 		{"CommittedNumbersHaveNoGap", (*bench).manyWriters},
-		{"InTxRunsAgainAfterErrorsOfSerialization", (*bench).inTx},
 		{"ClosePeriodWaitsForNumbersThatAreTaken", (*bench).closed},
 		{"ANumberBesideMoveInIsAboveItOrRefusesIt", (*bench).moveIn},
 		{"NumbersBesideRaiseAreAllThere", (*bench).raised},

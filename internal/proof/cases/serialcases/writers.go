@@ -19,46 +19,33 @@ import (
 	"github.com/snowkey/snowkey/sqlxhelper"
 )
 
-// invoice takes a number and stores it with its invoice. It begins anew after an error of
-// serialization, as InTx does, and tells refused of other errors of that kind.
-func (b *bench) invoice(ctx context.Context, s serial.Series, level sql.IsolationLevel, table string, at time.Time, end func(*sql.Tx) error, refused func(error)) (n serial.Number, err error) {
-	for {
-		n, err = b.tryInvoice(ctx, s, level, table, at, end)
-		if err == nil || !dialect.Retryable(err) {
-			return n, err
-		}
-		refused(err)
+// invoice takes a number and stores it with its invoice, or rolls both back. sqlxhelper.InTx begins
+// anew after an error of serialization, which none may be where Refuses does not say so.
+func (b *bench) invoice(ctx context.Context, s serial.Series, level sql.IsolationLevel, table string, at time.Time, commits bool) (n serial.Number, err error) {
+	runs, rolledBack := 0, errors.New("rolled back")
+	for again := true; again; again = dialect.Retryable(err) { // after ten attempts of InTx
+		err = sqlxhelper.InTx(ctx, sqlx.NewDb(b.db, b.Driver), &sql.TxOptions{Isolation: level}, func(tx *sqlx.Tx) (err error) {
+			if runs++; runs > 1 && (!b.Refuses || level <= sql.LevelReadCommitted) {
+				return fmt.Errorf("%v: a transaction was refused; want none", level)
+			}
+			if n, err = b.store.NextIn(ctx, tx, s, at); err == nil {
+				err = b.insert(ctx, tx, table, n)
+			}
+			if err == nil && !commits {
+				err = rolledBack
+			}
+			return err
+		})
 	}
-}
-
-func (b *bench) tryInvoice(ctx context.Context, s serial.Series, level sql.IsolationLevel, table string, at time.Time, end func(*sql.Tx) error) (serial.Number, error) {
-	tx, err := b.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
-	if err != nil {
-		return serial.Number{}, err
+	if err == rolledBack {
+		err = nil
 	}
-	defer func() { _ = tx.Rollback() }()
-	n, err := b.store.NextIn(ctx, tx, s, at)
-	if err != nil {
-		return serial.Number{}, err
-	}
-	if err := b.insert(ctx, tx, table, n); err != nil {
-		return serial.Number{}, err
-	}
-	return n, end(tx)
-}
-
-// refused fails the test for a transaction that was refused at a level where none may be.
-func (b *bench) refused(t *testing.T, level sql.IsolationLevel) func(error) {
-	return func(err error) {
-		if !b.Refuses || level <= sql.LevelReadCommitted {
-			t.Errorf("%v: %v; want no transaction refused", level, err)
-		}
-	}
+	return n, err
 }
 
 // next is invoice at the default level, where the invoice is stored.
 func (b *bench) next(t *testing.T, s serial.Series, table string, at time.Time) (serial.Number, error) {
-	return b.invoice(t.Context(), s, sql.LevelDefault, table, at, (*sql.Tx).Commit, func(error) {})
+	return b.invoice(t.Context(), s, sql.LevelDefault, table, at, true)
 }
 
 // firstTwo has the two first invoices of a period come at once, and two more that are
@@ -75,11 +62,7 @@ func (b *bench) firstTwo(t *testing.T) {
 			for k := range 4 {
 				process := b.fresh(t)
 				wg.Go(func() {
-					end := (*sql.Tx).Commit
-					if k >= len(both) {
-						end = (*sql.Tx).Rollback
-					}
-					n, err := process.invoice(t.Context(), s, level, table, at, end, b.refused(t, level))
+					n, err := process.invoice(t.Context(), s, level, table, at, k < len(both))
 					if err != nil {
 						t.Errorf("%v: %v", level, err)
 					}
@@ -100,73 +83,32 @@ func (b *bench) firstTwo(t *testing.T) {
 func (b *bench) manyWriters(t *testing.T) {
 	for _, level := range b.Levels {
 		s := b.define(t, serial.Series{Name: fmt.Sprintf("writers-%d", level), Period: serial.Yearly, Digits: 6})
-		b.wantAll(t, 64, func(table string, random *rand.Rand) (stored int, err error) {
-			for range 5 {
-				commits, works := random.IntN(3) > 0, random.IntN(2)
-				_, err = b.invoice(t.Context(), s, level, table, noon, func(tx *sql.Tx) error {
-					if !commits {
-						return tx.Rollback()
+		table := b.invoices(t)
+		var stored atomic.Int64
+		var wg sync.WaitGroup
+		for w := range uint64(64) {
+			wg.Go(func() {
+				random := rand.New(rand.NewPCG(8, w))
+				for range 5 {
+					commits := random.IntN(3) > 0
+					if _, err := b.invoice(t.Context(), s, level, table, noon, commits); err != nil {
+						t.Errorf("%v: %v", level, err)
+					} else if commits {
+						stored.Add(1)
 					}
-					time.Sleep(time.Duration(works) * time.Millisecond) // other work, then the end
-					stored++
-					return tx.Commit()
-				}, b.refused(t, level))
-				if err != nil {
-					return stored, fmt.Errorf("%v: %w", level, err)
 				}
-			}
-			return stored, nil
-		})
-	}
-}
-
-// inTx leaves the errors of serialization to sqlxhelper.
-func (b *bench) inTx(t *testing.T) {
-	for _, level := range b.Levels {
-		s := b.define(t, serial.Series{Name: fmt.Sprintf("intx-%d", level), Digits: 6})
-		b.wantAll(t, 4, func(table string, _ *rand.Rand) (int, error) {
-			for range 10 {
-				err := sqlxhelper.InTx(t.Context(), sqlx.NewDb(b.db, b.Driver), &sql.TxOptions{Isolation: level}, func(tx *sqlx.Tx) error {
-					n, err := b.store.NextIn(t.Context(), tx, s, noon)
-					if err != nil {
-						return err
-					}
-					return b.insert(t.Context(), tx, table, n)
-				})
-				if err != nil {
-					return 0, fmt.Errorf("%v: InTx = %w", level, err)
-				}
-			}
-			return 10, nil
-		})
-	}
-}
-
-// wantAll runs writers of a table at once, and fails the test unless its numbers are as many as
-// they say that they have stored, from 1 on.
-func (b *bench) wantAll(t *testing.T, writers int, write func(table string, random *rand.Rand) (stored int, err error)) {
-	t.Helper()
-	table := b.invoices(t)
-	var want atomic.Int64
-	var wg sync.WaitGroup
-	for w := range writers {
-		wg.Go(func() {
-			stored, err := write(table, rand.New(rand.NewPCG(8, uint64(w))))
-			if err != nil {
-				t.Error(err)
-			}
-			want.Add(int64(stored))
-		})
-	}
-	wg.Wait()
-	all := Numbers(t, b.db, table)
-	for i, got := range all {
-		if got != int64(i+1) {
-			t.Fatalf("numbers[%d] = %d; want %d, of %d without a gap", i, got, i+1, want.Load())
+			})
 		}
-	}
-	if int64(len(all)) != want.Load() {
-		t.Fatalf("%d numbers; want %d", len(all), want.Load())
+		wg.Wait()
+		all := Numbers(t, b.db, table)
+		for i, got := range all {
+			if got != int64(i+1) {
+				t.Fatalf("%v: numbers[%d] = %d; want %d, of %d without a gap", level, i, got, i+1, stored.Load())
+			}
+		}
+		if int64(len(all)) != stored.Load() {
+			t.Fatalf("%v: %d numbers; want %d", level, len(all), stored.Load())
+		}
 	}
 }
 

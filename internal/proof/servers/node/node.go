@@ -6,10 +6,8 @@ package node
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,41 +47,6 @@ func Run(t testing.TB, folder, script string, args ...string) string {
 	return string(out)
 }
 
-// Make runs a compiler that writes into out, a folder within folder. What it has written for the
-// same files before is taken from the user's cache: tsc takes five seconds of a processor.
-func Make(t testing.TB, folder, out, script string, args ...string) {
-	t.Helper()
-	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "%q%q", script, args)
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() { // node_modules is a link; its lock file counts
-			return err
-		}
-		text, err := os.ReadFile(path)
-		_, _ = fmt.Fprintf(sum, "%q%q", path[len(folder):], text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache := cache(t)
-	kept := filepath.Join(cache, fmt.Sprintf("%x", sum.Sum(nil))[:16])
-	made := filepath.Join(folder, out)
-	if os.CopyFS(made, os.DirFS(kept)) == nil {
-		return
-	}
-	Run(t, folder, script, args...)
-	unfinished, err := os.MkdirTemp(cache, "unfinished") //nolint:usetesting // as in install
-	if err == nil {
-		defer func() { _ = os.RemoveAll(unfinished) }()
-		err = os.CopyFS(unfinished, os.DirFS(made))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = os.Rename(unfinished, kept) // unless another test has been faster
-}
-
 // program returns the path of a program of node. Without one it ends the test.
 func program(t testing.TB, name string) string {
 	t.Helper()
@@ -94,28 +57,21 @@ func program(t testing.TB, name string) string {
 	return path
 }
 
-// cache returns the folder of what tests keep.
-func cache(t testing.TB) string {
-	t.Helper()
-	user, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(user, "snowkey", "node")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// install returns the folder node_modules for the lock file.
+// install returns the folder node_modules for the lock file. No package may run a script.
 func install(t testing.TB, folder string) string {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := cache(t)
+	user, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := filepath.Join(user, "snowkey", "node")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	home := filepath.Join(cache, fmt.Sprintf("%x", sha256.Sum256(lock))[:16])
 	modules := filepath.Join(home, "node_modules")
 	if _, err := os.Stat(modules); err == nil {
@@ -129,16 +85,12 @@ func install(t testing.TB, folder string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		text, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(unfinished, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.CopyFS(unfinished, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
 	}
-	if out, err := clean(t.Context(), npm, unfinished); err != nil {
+	ci := exec.CommandContext(t.Context(), npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
+	ci.Dir = unfinished
+	if out, err := ci.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci for %s: %v\n%s", folder, err, out)
 	}
 	if err := os.Rename(unfinished, home); err != nil {
@@ -147,11 +99,4 @@ func install(t testing.TB, folder string) string {
 		}
 	}
 	return modules
-}
-
-// clean installs what the lock file of the folder says. No package may run a script.
-func clean(ctx context.Context, npm, folder string) ([]byte, error) {
-	command := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
-	command.Dir = folder
-	return command.CombinedOutput()
 }
