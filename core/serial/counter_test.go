@@ -267,7 +267,7 @@ func TestCloseEndsTheNumbersThoughTheStoreDoesNotAnswer(t *testing.T) {
 		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Close while the store does not answer = %v; want %v", err, context.DeadlineExceeded)
 		}
-		if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.Is(err, ErrClosed) {
+		if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.Is(err, ErrClosed) || !errors.Is(err, core.ErrClosed) {
 			t.Errorf("Next of a number that is there, after Close = %+v, %v; want %v", n, err, ErrClosed)
 		}
 		close(m.block)
@@ -283,21 +283,6 @@ func TestCloseEndsTheNumbersThoughTheStoreDoesNotAnswer(t *testing.T) {
 	})
 }
 
-func TestClosedCounterReturnsNoNumber(t *testing.T) {
-	c := counter(t, new(memory), daily, 5)
-	if _, err := c.Next(t.Context(), day(1)); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := c.Close(t.Context()); err != nil {
-			t.Errorf("Close = %v; want no error", err)
-		}
-	}
-	if n, err := c.Next(t.Context(), day(1)); n != (Number{}) || !errors.Is(err, ErrClosed) || !errors.Is(err, core.ErrClosed) {
-		t.Errorf("Next after Close = %+v, %v; want %v", n, err, ErrClosed)
-	}
-}
-
 func TestCountersArgumentsOutOfRangeAreRefused(t *testing.T) {
 	chronological := daily
 	chronological.Chronological = true
@@ -310,28 +295,4 @@ func TestCountersArgumentsOutOfRangeAreRefused(t *testing.T) {
 			t.Errorf("NewCounter(%v, %d) = %v, %v; want a ValueError", c.series.Definition(), c.block, got, err)
 		}
 	}
-}
-
-func TestCountersOfOneStoreRepeatNoNumber(t *testing.T) {
-	m := new(memory)
-	var mu sync.Mutex
-	seen := map[string]bool{}
-	var wg sync.WaitGroup
-	for range 4 {
-		c := counter(t, m, daily, 7)
-		for g := range 8 {
-			wg.Go(func() {
-				for i := range 200 {
-					n, err := c.Next(t.Context(), day(1+(g+i)%3))
-					mu.Lock()
-					if err != nil || seen[n.Text] {
-						t.Errorf("Next = %+v, %v; want another number", n, err)
-					}
-					seen[n.Text] = true
-					mu.Unlock()
-				}
-			})
-		}
-	}
-	wg.Wait()
 }
