@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
-	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
 	"github.com/snowkey/snowkey/sqlxhelper"
 	"github.com/snowkey/snowkey/types"
@@ -174,24 +173,6 @@ func TestRowsThatAreOneAreReadApart(t *testing.T) {
 	if rows[0].ID != rows[1].ID || rows[1].N == nil || rows[0].N == rows[1].N || *rows[1].B != "b" || rows[0].B == rows[1].B {
 		t.Errorf("rows = %+v; want the same values at different places", rows)
 	}
-}
-
-// The statement of a call that reads back is not alone.
-func TestReturningIsInTheTransactionOfTheCall(t *testing.T) {
-	db := openSQLite(t)
-	execAll(t, db, pairTable)
-	mine := errors.New("mine")
-	err := sqlxhelper.InTx(ctx, db, nil, func(tx *sqlx.Tx) error {
-		p := pair{N: 3}
-		if err := newHelper(sqlxhelper.SQLite).With(sqlxhelper.Returning()).Insert(ctx, tx, "t", &p); err != nil || p.N != 3 {
-			t.Errorf("Insert(tx) = %v, %+v; want nil", err, p)
-		}
-		return mine
-	})
-	if !errors.Is(err, mine) {
-		t.Error(err)
-	}
-	wantRows(t, db, "t", 0)
 }
 
 // interrupting is a sql.Scanner that panics or ends its goroutine.

@@ -112,20 +112,6 @@ func TestCallThatFailsWithoutCostingTheTransactionDoesNotSayBroken(t *testing.T)
 	}
 }
 
-// A transaction that is over costs the same as one that breaks.
-func TestCallOnATransactionThatIsOverSaysSo(t *testing.T) {
-	db := openSQLite(t)
-	db.MustExec("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
-	tx := db.MustBegin()
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	err := newHelper(sqlxhelper.SQLite).Insert(ctx, tx, "t", &pair{})
-	if !errors.Is(err, sqlxhelper.ErrTxBroken) || !errors.Is(err, sql.ErrTxDone) {
-		t.Errorf("Insert(transaction that is over) = %v; want ErrTxBroken and ErrTxDone", err)
-	}
-}
-
 // pgx calls the connection bad if ctx ended before it had sent anything. The
 // transaction goes on then. Other drivers have other words.
 func TestCallWhoseContextEndedDuringItsStatementNamesTheContext(t *testing.T) {

@@ -224,23 +224,6 @@ func TestContextThatEndsDuringAStatementLeavesTheTransactionOnSQLite(t *testing.
 	wantRows(t, db, "t", 2)
 }
 
-// The driver refuses a number above the signed range, in the row where it is, after
-// others were sent.
-func TestUnsignedNumberAboveTheRangeLeavesNothing(t *testing.T) {
-	type unsigned struct {
-		types.Model
-		N uint64 `db:"n"`
-	}
-	db := openSQLite(t)
-	execAll(t, db, pairTable)
-	rows := make([]unsigned, 400)
-	rows[399].N = 1 << 63
-	if err := newHelper(sqlxhelper.SQLite).InsertMany(ctx, db, "t", rows); err == nil {
-		t.Error("InsertMany() = nil; want an error")
-	}
-	wantRows(t, db, "t", 0)
-}
-
 // These texts, and names that look like parameters, are what sqlx's parsers
 // rewrite, miscount or refuse.
 func TestTextAndNamesAreNotParsed(t *testing.T) {

@@ -122,42 +122,6 @@ func label(at time.Time, z *time.Location, every keysql.Period, formats map[keys
 	return latest.Format(formats[every])
 }
 
-func TestDaysAreAsLongAsTheClocksSay(t *testing.T) {
-	for _, test := range []struct {
-		zone, day string
-		every     keysql.Period
-		want      string
-	}{
-		{"Europe/Berlin", "2026-03-29", keysql.Day, "orders_p20260329 23h0m0s"},
-		{"Europe/Berlin", "2026-10-25", keysql.Day, "orders_p20261025 25h0m0s"},
-		{"Australia/Lord_Howe", "2026-04-05", keysql.Day, "orders_p20260405 24h30m0s"},
-		{"Australia/Lord_Howe", "2026-10-04", keysql.Day, "orders_p20261004 23h30m0s"},
-		{"America/Sao_Paulo", "2018-11-04", keysql.Day, "orders_p20181104 23h0m0s"}, // begins at 01:00
-		{"Pacific/Apia", "2011-12-29", keysql.Day, "orders_p20111229 24h0m0s orders_p20111231 24h0m0s"},
-		{"Pacific/Apia", "2011-12-29", keysql.Week, "orders_p2011w52 144h0m0s"},
-		{"Europe/Berlin", "2026-12-31", keysql.Week, "orders_p2026w53 168h0m0s"},
-		{"Europe/Berlin", "2026-03-29", keysql.Month, "orders_p202603 743h0m0s"},
-		{"UTC", "2028-01-01", keysql.Year, "orders_p2028 8784h0m0s"},
-	} {
-		z := zone(t, test.zone)
-		from, err := time.ParseInLocation("2006-01-02 15", test.day+" 12", z) // there may be no midnight
-		if err != nil {
-			t.Fatal(err)
-		}
-		until := from.Add(time.Minute)
-		if test.zone == "Pacific/Apia" {
-			until = from.Add(25 * time.Hour)
-		}
-		var got []string
-		for _, p := range list(t, partitions(t, keysql.PostgreSQL, core.Mastodon(), test.every, z), from, until) {
-			got = append(got, p.Name, p.Until.Sub(p.From).String())
-		}
-		if strings.Join(got, " ") != test.want {
-			t.Errorf("%v of %s in %s = %s; want %s", test.every, test.day, test.zone, got, test.want)
-		}
-	}
-}
-
 // At 00:01 the clocks of St. John's showed 23:01 of the day before again.
 func TestAMomentAfterClocksAreSetBackIsInTheLaterPeriod(t *testing.T) {
 	from := time.Date(2006, 10, 29, 2, 45, 0, 0, time.UTC)
