@@ -18,7 +18,7 @@ import (
 // Leases are chaos for a store of leases. Runs may use the store at the same time, because
 // each has a namespace of its own.
 type Leases struct {
-	Store string // for the table, and in the map of Main
+	Store string // in the map of Main, and in what a run says
 	DSN   string // for the Open of that map; in no error and no log
 
 	// Look shows to the test who held the rows of the store. Nil: what the processes know of

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,7 +90,7 @@ func newGalera(t *testing.T) *cluster {
 	}
 	if err == nil {
 		_, err = dbs[first].ExecContext(t.Context(), "CREATE DATABASE fire")
-		first.Stop()
+		first.End(syscall.SIGTERM)
 	}
 	for _, n := range c.nodes[1:] {
 		err = errors.Join(err, run("cp", "-a", galeraData(first), n.dir))

@@ -34,14 +34,8 @@ func hide(conn driver.Conn) driver.Conn {
 	return plain{c, c, c, c, c}
 }
 
-// A trusting connection is a mutant: whoever commits does not ask for the standby.
-type trusting struct{ *stdlib.Conn }
-
-func (c trusting) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	return c.Conn.QueryContext(ctx, withoutStandby(text), args)
-}
-
-// withoutStandby changes a query by which the server says whether it has a standby.
+// withoutStandby changes a query by which the server says whether it has a standby, so that whoever commits
+// does not ask for it.
 func withoutStandby(text string) string {
 	return strings.ReplaceAll(text, "current_setting('synchronous_standby_names', true) <> ''", "false")
 }
@@ -71,7 +65,7 @@ func (c *postgres) takers() []*taker {
 		{"pq that sees the standby", "postgres", 5 * time.Millisecond, pqConnector, nil},
 		{"pq", "app", 250 * time.Millisecond, pqConnector, nil},
 		{"wrapped pgx", "app", 250 * time.Millisecond, pgxConnector, hide},
-		{"mutant", "app", 5 * time.Millisecond, pgxConnector, func(c driver.Conn) driver.Conn { return trusting{c.(*stdlib.Conn)} }},
+		{"mutant", "app", 5 * time.Millisecond, pgxConnector, func(c driver.Conn) driver.Conn { return altered{c.(*stdlib.Conn), withoutStandby} }},
 	} {
 		dsn := strings.Replace(c.dsn, "user=postgres", fmt.Sprintf("user=%s application_name=%d", way.user, way.every.Milliseconds()), 1)
 		connector, err := way.connect(dsn)

@@ -204,17 +204,8 @@ func (c *postgres) promote(ctx context.Context) error {
 
 // fail ends the primary at once, as a power failure would, and promotes the standby.
 func (c *postgres) fail(ctx context.Context) error {
-	return errors.Join(endPostgres(ctx, c.primary), c.promote(ctx))
-}
-
-func endPostgres(ctx context.Context, n *node) error {
-	n.Signal(syscall.SIGQUIT)
-	return eventually(ctx, n.host.Name+" does not end", func() error {
-		if !n.Ended() {
-			return errors.New("it runs")
-		}
-		return nil
-	})
+	c.primary.End(syscall.SIGQUIT)
+	return c.promote(ctx)
 }
 
 // rejoin makes the old primary, which is down and reached by nobody, the standby of the
@@ -267,9 +258,7 @@ func (c *postgres) failover(least, most time.Duration) func(ctx context.Context,
 			return err
 		}
 		Rest(ctx, 2*time.Second, 4*time.Second)
-		if err := endPostgres(ctx, c.standby()); err != nil {
-			return err
-		}
+		c.standby().End(syscall.SIGQUIT)
 		c.Heal()
 		return c.rejoin(ctx)
 	}

@@ -37,7 +37,7 @@ func init() {
 	stores[asynchronous], stores[synchronous] = openPostgres, openPostgres
 	stores[notRaised] = func(dsn string) (lease.Store, error) {
 		c, err := pgxConnector(dsn)
-		return newSQLLease(c, err, func(c driver.Conn) driver.Conn { return notRaising{c.(*stdlib.Conn)} })
+		return newSQLLease(c, err, func(c driver.Conn) driver.Conn { return altered{c.(*stdlib.Conn), withoutRaising} })
 	}
 }
 
@@ -98,11 +98,19 @@ func (w wrapper) Connect(ctx context.Context) (driver.Conn, error) {
 	return w.wrap(c), nil
 }
 
-// A notRaising connection is a mutant: synchronous_commit stays as the server has it.
-type notRaising struct{ *stdlib.Conn }
+// An altered connection is a mutant: it asks something else than it should.
+type altered struct {
+	*stdlib.Conn
+	alter func(text string) string
+}
 
-func (c notRaising) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	return c.Conn.QueryContext(ctx, strings.ReplaceAll(text, "set_config('synchronous_commit', 'on', true)", "'as it was'"), args)
+func (c altered) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.QueryContext(ctx, c.alter(text), args)
+}
+
+// withoutRaising leaves synchronous_commit as the server has it.
+func withoutRaising(text string) string {
+	return strings.ReplaceAll(text, "set_config('synchronous_commit', 'on', true)", "'as it was'")
 }
 
 // fire returns what puts the cluster on fire: a standby that lags by least to most.

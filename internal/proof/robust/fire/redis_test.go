@@ -19,7 +19,7 @@ import (
 	"github.com/snowkey/snowkey/internal/proof/robust/chaos"
 )
 
-// The names are those of the table.
+// The names are those that runs say.
 const (
 	redisAlone    = "Redis"
 	redisSentinel = "Redis, Sentinel"

@@ -17,7 +17,6 @@ import (
 type Server struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
-	err   error // read it after ended
 }
 
 // Start starts a program on the host as a user. What it prints is appended to the file
@@ -33,7 +32,7 @@ func (h *Host) Start(t testing.TB, log, user, name string, args ...string) *Serv
 	role.Keep(t, s.cmd)
 	must(t, s.cmd.Start())
 	go func() {
-		s.err = s.cmd.Wait()
+		_ = s.cmd.Wait()
 		close(s.ended)
 	}()
 	t.Cleanup(func() {
@@ -47,12 +46,16 @@ func (h *Host) Start(t testing.TB, log, user, name string, args ...string) *Serv
 }
 
 // Kill ends the server as a power failure would, but for what the kernel has in memory.
-func (s *Server) Kill() { s.end(syscall.SIGKILL, time.Minute) }
+func (s *Server) Kill() { s.End(syscall.SIGKILL) }
 
-// Stop asks the server to end, and kills it after a while.
-func (s *Server) Stop() {
-	if !s.end(syscall.SIGTERM, 20*time.Second) {
-		s.Kill()
+// End ends the server with a signal. If it does not end within a minute, it is killed.
+func (s *Server) End(signal syscall.Signal) {
+	s.Signal(signal)
+	s.Signal(syscall.SIGCONT)
+	select {
+	case <-s.ended:
+	case <-time.After(time.Minute):
+		s.Signal(syscall.SIGKILL)
 	}
 }
 
@@ -65,17 +68,6 @@ func (s *Server) Ended() bool {
 	case <-s.ended:
 		return true
 	default:
-		return false
-	}
-}
-
-func (s *Server) end(signal syscall.Signal, patience time.Duration) bool {
-	s.Signal(signal)
-	s.Signal(syscall.SIGCONT)
-	select {
-	case <-s.ended:
-		return true
-	case <-time.After(patience):
 		return false
 	}
 }

@@ -111,9 +111,6 @@ func Start(t testing.TB, protocol Protocol, address string) *Proxy {
 // Stop ends the proxy before the test does, for a client that waits for answers when it is closed.
 func (p *Proxy) Stop() { p.stop() }
 
-// Silence is the action of that name, without a message.
-func (p *Proxy) Silence() { p.silence() }
-
 // Silent returns a channel that is closed when the proxy falls silent.
 func (p *Proxy) Silent() <-chan struct{} { return p.silent }
 
@@ -330,7 +327,7 @@ func (c *conn) passRequests() {
 			c.hold(0)
 			return
 		case Silence:
-			c.proxy.Silence()
+			c.proxy.silence()
 		}
 		if _, err := c.server.Write(raw); err != nil {
 			return
@@ -382,7 +379,7 @@ func (c *conn) passAnswers() {
 			c.mute.Store(true)
 		}
 		if action == Silence {
-			c.proxy.Silence()
+			c.proxy.silence()
 		}
 	}
 	close(c.over)
