@@ -400,7 +400,7 @@ var checkCases = []testCase{
 		type OptOut struct {
 			ID types.Snowflake `gorm:"snowflake:-"`
 		}
-		models := slices.Concat(orderModels, clientModels, []any{&Node{}, &Event{}, &Hub{}, &Profile{}, &Text{}, &TextPart{}, &TextNote{}, &Tagged{}, &OptOut{}, &Counting{}, &Keyed{}, &LooseNote{}, &Loose{}})
+		models := slices.Concat(orderModels, []any{&Party{}, &Line{}, &Remark{}, &Team{}, &Node{}, &Event{}, &Hub{}, &Profile{}, &Text{}, &TextPart{}, &TextNote{}, &Tagged{}, &OptOut{}, &Counting{}, &Keyed{}, &LooseNote{}, &Loose{}})
 		e.migrate(models...)
 		e.finds(models)
 	}},
@@ -433,6 +433,10 @@ var checkCases = []testCase{
 	}},
 	{"CheckAndUseRowIDsMakeTheKeyTheRowid", func(e *env) {
 		e.only(e.sqlite(), "others have no rowid")
+		type Share struct {
+			TenantID types.Snowflake `gorm:"primaryKey"`
+			ID       types.Snowflake `gorm:"primaryKey"`
+		}
 		models := append(slices.Clone(orderModels), &Share{}, &Node{})
 		e.migrate(models...)
 		rowIDs := func() []schemacheck.Finding {
@@ -616,8 +620,8 @@ var checkCases = []testCase{
 			Leafs    []Leaf
 			OtherID  types.NullSnowflake
 			Other    *Tree
-			HostID   *types.ID[Client]
-			Host     *Client
+			HostID   *types.ID[Party]
+			Host     *Party
 		}
 		var got []string
 		for _, f := range e.allFindings(e.db, &Tree{}, &Leaf{}) {

@@ -63,7 +63,7 @@ const tagged = "primaryKey;autoIncrement:false;type:bigint;snowflake"
 var keyModels = []keyModel{
 	{"KeyIsFilled", false, []col{id(types.Snowflake(0), "")}},
 	{"KeyBehindAPointerIsFilled", false, []col{id(new(types.Snowflake), "")}},
-	{"TypedKeyIsFilled", false, []col{id(types.ID[Client](0), "")}},
+	{"TypedKeyIsFilled", false, []col{id(types.ID[Party](0), "")}},
 	{"NullableKeyWithATagIsFilled", false, []col{id(types.NullSnowflake{}, tagged)}},
 	{"KeyOfATypeOfItsOwnWithATagIsFilled", false, []col{id(orderID(0), tagged)}},
 	{"IntegerWithATagIsFilled", false, []col{id(int64(0), tagged)}},
@@ -76,7 +76,7 @@ var keyModels = []keyModel{
 	{"KeyEmbeddedByTagIsFilled", false, []col{{"Part", Base{}, "embedded;embeddedPrefix:p_"}}},
 	{"KeyOutsideShadowsThatOfGORMsModel", false, []col{{"", gorm.Model{}, ""}, id(types.Snowflake(0), "primaryKey")}},
 	{"KeyOfAnotherNameIsFilled", false, []col{{"Code", types.Snowflake(0), "primaryKey;column:the_code"}}},
-	{"IDOfACompositeKeyIsFilled", false, []col{id(types.ID[Client](0), "primaryKey"), {"TenantID", types.ID[ClientGroup](0), "primaryKey"}}}, // first, as a key that is whole would be
+	{"IDOfACompositeKeyIsFilled", false, []col{id(types.ID[Party](0), "primaryKey"), {"TenantID", types.ID[Line](0), "primaryKey"}}}, // first, as a key that is whole would be
 	{"IntegerKeyOfGORMsModelIsFilled", true, []col{{"", gorm.Model{}, ""}}},
 	{"IntegerKeyUintIsFilled", true, []col{id(uint(0), "")}},
 	{"IntegerKeyUint64IsFilled", true, []col{id(uint64(0), "")}},
@@ -359,8 +359,8 @@ var fieldCases = []testCase{
 			{false, []col{id(new(types.Snowflake), "primaryKey;autoIncrement:true")}, ".ID: " + counted},
 			{false, []col{id(int64(0), "primaryKey;autoIncrement;snowflake")}, ".ID: " + counted},
 			{false, []col{snowflake, {"Number", uint64(0), "autoIncrement;snowflake"}}, ".Number: " + counted},
-			{false, []col{id(types.ID[Client](0), "autoIncrement")}, ".ID: " + counted},
-			{false, []col{snowflake, {"ClientID", int32(0), ""}, {"Client", new(Client), ""}}, ".ClientID: int32 cannot hold"},
+			{false, []col{id(types.ID[Party](0), "autoIncrement")}, ".ID: " + counted},
+			{false, []col{snowflake, {"PartyID", int32(0), ""}, {"Party", new(Party), ""}}, ".PartyID: int32 cannot hold"},
 			{false, []col{snowflake, {"CodedID", uint32(0), ""}, {"Coded", new(Coded), ""}}, ".CodedID: uint32 cannot hold"},
 			{true, []col{id(uint(0), "size:32")}, ".ID: the tag size:32 cannot hold the 64-bit keys of WithIntegerKeys; remove size:32 from the tag and widen the column, or"},
 			{true, []col{id(int64(0), "type:int(11) unsigned")}, ".ID: the tag type:int(11)"},

@@ -12,6 +12,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
+
+	"github.com/snowkey/snowkey/gormplugin"
 )
 
 // The flags of the random case. Unless they say otherwise it plays the same
@@ -49,8 +51,8 @@ var propertyCases = []testCase{
 		for i, config := range []*gorm.Config{{}, {DisableForeignKeyConstraintWhenMigrating: true}} {
 			prefix := e.prefix
 			e.prefix += fmt.Sprint(i, "_")
-			e.src = &counter{}
-			e.db = e.use(e.open(config), e.src)
+			e.src = &counter{first: firstInteger}
+			e.db = e.use(e.open(config), e.src, gormplugin.WithIntegerKeys())
 			newWorld(e).play()
 			e.prefix = prefix
 		}

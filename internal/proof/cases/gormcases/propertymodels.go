@@ -25,7 +25,7 @@ type (
 		Number  string          `gorm:"size:40;uniqueIndex"`
 		Note    string          `gorm:"size:40"`
 		Public  types.Snowflake `gorm:"snowflake;uniqueIndex;<-:create"`
-		PartyID *types.Snowflake
+		PartyID types.NullID[Party]
 		Party   *Party
 		Lines   []Line
 		Stamp   *Stamp
@@ -33,24 +33,25 @@ type (
 		Marks   []Mark  `gorm:"many2many:doc_marks"`
 		Teams   []*Team `gorm:"many2many:doc_teams"`
 	}
-	// Party has two unique columns, so a row can be like two others.
+	// Party has two unique columns, so a row can be like two others, and a typed key.
 	Party struct {
-		ID      types.Snowflake
+		ID      types.ID[Party]
 		Email   string   `gorm:"size:40;uniqueIndex"`
 		Phone   *string  `gorm:"size:40;uniqueIndex"`
 		Name    string   `gorm:"size:40"`
 		Remarks []Remark `gorm:"polymorphic:Owner"`
+		Teams   []*Team  `gorm:"many2many:party_teams"`
 	}
 	// Line is one of many.
 	Line struct {
-		ID      types.Snowflake
+		ID      types.ID[Line]
 		DocID   types.Snowflake
 		SKU     string   `gorm:"size:40;uniqueIndex"`
 		Remarks []Remark `gorm:"polymorphic:Owner"`
 	}
-	// Stamp is the only one.
+	// Stamp is the only one, and has a key that a program without the plugin would let the database count.
 	Stamp struct {
-		ID    types.Snowflake
+		ID    int64 `gorm:"primaryKey;autoIncrement"`
 		DocID types.Snowflake
 		Text  string `gorm:"size:40;uniqueIndex"`
 	}
@@ -61,7 +62,7 @@ type (
 	}
 	// Mark is shared.
 	Mark struct {
-		ID   types.Snowflake
+		ID   myID
 		Text string `gorm:"size:40;uniqueIndex"`
 	}
 	// Team is shared through a table with a key of its own.
@@ -84,8 +85,8 @@ type (
 	}
 	// Place is one of a tree.
 	Place struct {
-		ID       types.Snowflake
-		ParentID *types.Snowflake
+		ID       uint
+		ParentID *uint
 		Name     string  `gorm:"size:40;uniqueIndex"`
 		Places   []Place `gorm:"foreignKey:ParentID"`
 	}
@@ -136,7 +137,7 @@ func newWorld(e *env) *world {
 	e.Helper()
 	e.ok("SetupJoinTable", e.db.SetupJoinTable(&Doc{}, "Teams", &DocTeam{}))
 	e.migrate(randomModels...)
-	w := &world{env: e, db: e.db, joins: []string{e.prefix + "doc_marks"}}
+	w := &world{env: e, db: e.db, joins: []string{e.prefix + "doc_marks", e.prefix + "party_teams"}}
 	var cache sync.Map // not the one of db: see ParseIndexes in the plugin
 	for _, model := range randomModels {
 		s, err := schema.Parse(model, &cache, e.db.NamingStrategy)
