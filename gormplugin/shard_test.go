@@ -13,6 +13,7 @@ import (
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/coretest"
 	"github.com/snowkey/snowkey/gormplugin"
+	"github.com/snowkey/snowkey/internal/proof/cases/gormcases"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -60,70 +61,35 @@ func assignSharded(ctx context.Context, t *testing.T, value any, opts ...gormplu
 }
 
 type (
-	sCustomer struct {
-		ID     types.Snowflake
-		Orders []*sOrder `gorm:"foreignKey:CustomerID"`
-		Tenant *sTenant
-		Owner
-	}
-	// Owner is embedded.
-	Owner struct {
-		TenantID types.NullSnowflake `snowkey:"shard"`
-	}
-	sTenant struct{ ID types.Snowflake }
-	sOrder  struct {
-		ID         types.ID[sOrder]
-		CustomerID types.Snowflake `snowkey:"shard"`
-		Customer   *sCustomer
-		Items      []*sItem  `gorm:"foreignKey:OrderID"`
-		Labels     []*sLabel `gorm:"many2many:s_order_labels"`
-	}
-	sItem struct {
-		ID        types.Snowflake
-		OrderID   types.ID[sOrder]
-		Public    string           `gorm:"snowflake"`
-		Bin       *types.Snowflake `snowkey:"shard"`
-		Parts     []sPart          `gorm:"foreignKey:ItemID"`
-		Product   *sProduct
-		ProductID types.NullSnowflake
-	}
-	sPart struct {
-		ID, ItemID types.Snowflake
-		Serial     sSerial `gorm:"polymorphic:Owner"`
-	}
-	sSerial struct {
-		ID, OwnerID types.Snowflake
-		OwnerType   string
-	}
-	sProduct struct{ ID types.Snowflake }
-	sLabel   struct {
-		ID     types.Snowflake
-		Orders []*sOrder `gorm:"many2many:s_order_labels"`
-	}
+	shopper  = gormcases.Shopper
+	purchase = gormcases.Purchase
+	line     = gormcases.PurchaseLine
+	part     = gormcases.LinePart
+	tag      = gormcases.Tag
 )
 
 // What the field holds so far is overwritten, and has no say.
 func TestTaggedFieldFollowsABelongsToAndElseTheParentThatSetsIt(t *testing.T) {
-	stored := &sCustomer{ID: keyOn(5, 1)}
-	order := &sOrder{CustomerID: keyOn(9, 1), Customer: stored}
-	assignSharded(t.Context(), t, order)
-	equal(t, "order of a stored customer", shardOf(order.ID), 5)
-	customer := &sCustomer{ID: keyOn(2, 1), Orders: []*sOrder{{CustomerID: keyOn(9, 1)}, {Customer: stored}}}
-	assignSharded(t.Context(), t, customer)
-	equal(t, "order of the parent", shardOf(customer.Orders[0].ID), 2)
-	equal(t, "order of another customer", shardOf(customer.Orders[1].ID), 5)
+	stored := &shopper{ID: keyOn(5, 1)}
+	alone := &purchase{ShopperID: nullKeyOn(9, 1), Shopper: stored}
+	assignSharded(t.Context(), t, alone)
+	equal(t, "purchase of a stored shopper", shardOf(alone.ID), 5)
+	parent := &shopper{ID: keyOn(2, 1), Purchases: []*purchase{{ShopperID: nullKeyOn(9, 1)}, {Shopper: stored}}}
+	assignSharded(t.Context(), t, parent)
+	equal(t, "purchase of the parent", shardOf(parent.Purchases[0].ID), 2)
+	equal(t, "purchase of another shopper", shardOf(parent.Purchases[1].ID), 5)
 }
 
 func TestSharedRowsFollowTheirLastParent(t *testing.T) {
-	item, label := &sItem{}, &sLabel{}
-	orders := []*sOrder{{CustomerID: keyOn(1, 1)}, {CustomerID: keyOn(2, 1)}}
-	for _, o := range orders {
-		o.Items, o.Labels = []*sItem{item}, []*sLabel{label}
+	shared, common := &line{}, &tag{}
+	purchases := []*purchase{{ShopperID: nullKeyOn(1, 1)}, {ShopperID: nullKeyOn(2, 1)}}
+	for _, p := range purchases {
+		p.Lines, p.Tags = []*line{shared}, []*tag{common}
 	}
-	assignSharded(t.Context(), t, orders)
-	equal(t, "OrderID", item.OrderID, orders[1].ID)
-	equal(t, "item of two orders", shardOf(item.ID), 2)
-	equal(t, "label of two orders", shardOf(label.ID), 1)
+	assignSharded(t.Context(), t, purchases)
+	equal(t, "PurchaseID", shared.PurchaseID, purchases[1].ID)
+	equal(t, "line of two purchases", shardOf(shared.ID), 2)
+	equal(t, "tag of two purchases", shardOf(common.ID), 1)
 }
 
 func TestKeysOfEveryKindSayTheirShard(t *testing.T) {
@@ -177,23 +143,25 @@ func TestKeysOfEveryKindSayTheirShard(t *testing.T) {
 
 func TestErrorsOfShardsLeaveTheGraphAlone(t *testing.T) {
 	on := func(n int64) context.Context { return core.OnShard(t.Context(), n) }
-	bin := keyOn(7, 1)
+	stock := keyOn(7, 1)
+	of := func(id types.Snowflake) types.NullSnowflake { return types.NullSnowflake{Snowflake: id, Valid: true} }
+	parts := func(stock *types.Snowflake) []*line { return []*line{{Parts: []part{{Stock: stock}}}} }
 	for want, c := range map[string]struct {
 		ctx context.Context
-		o   *sOrder
+		p   *purchase
 	}{
-		"sOrder is on shard 5 by CustomerID, and on shard 6 by the context":                                {on(6), &sOrder{CustomerID: keyOn(5, 1)}},
-		"sOrder is on shard 8 by CustomerID, and on shard 6 by the context":                                {on(6), &sOrder{Customer: &sCustomer{Owner: Owner{TenantID: nullKeyOn(8, 1)}}}},
-		"sOrder is on shard 3 by CustomerID, and on shard 9 by the context":                                {on(9), &sOrder{Customer: &sCustomer{Tenant: &sTenant{ID: keyOn(3, 1)}}}},
-		"sOrder.Items[1] is on shard 7 by Bin, and on shard 5 by its parent sOrder":                        {t.Context(), &sOrder{CustomerID: keyOn(5, 1), Items: []*sItem{{}, {Bin: &bin}}}},
-		"sOrder.Items[0] is on shard 7 by Bin, and on one that is still to be chosen by its parent sOrder": {t.Context(), &sOrder{Customer: &sCustomer{}, Items: []*sItem{{Bin: &bin}}}},
-		"sOrder.CustomerID is 0, want the key":                                                             {on(6), &sOrder{}},
-		"sOrder.CustomerID is -3, want 0..9223372036854775807":                                             {on(6), &sOrder{CustomerID: -3}},
-		"sOrder.Items[0].Bin is 0, want the key":                                                           {t.Context(), &sOrder{CustomerID: 1, Items: []*sItem{{Bin: new(types.Snowflake)}}}},
-		"shard of OnShard is 16":                                                                           {on(16), &sOrder{CustomerID: 1}},
+		"Purchase is on shard 5 by ShopperID, and on shard 6 by the context":                          {on(6), &purchase{ShopperID: nullKeyOn(5, 1)}},
+		"Purchase is on shard 8 by ShopperID, and on shard 6 by the context":                          {on(6), &purchase{Shopper: &shopper{Owner: gormcases.Owner{TenantID: nullKeyOn(8, 1)}}}},
+		"Purchase is on shard 3 by ShopperID, and on shard 9 by the context":                          {on(9), &purchase{Shopper: &shopper{Tenant: &gormcases.Tenant{ID: keyOn(3, 1)}}}},
+		"Purchase.Lines[0].Parts[0] is on shard 7 by Stock, and on shard 5 by its parent Purchase":    {t.Context(), &purchase{ShopperID: nullKeyOn(5, 1), Lines: parts(&stock)}},
+		"Purchase.Lines[0].Parts[0] is on shard 7 by Stock, and on one that is still to be chosen by": {t.Context(), &purchase{Shopper: &shopper{}, Lines: parts(&stock)}},
+		"Purchase.ShopperID is 0, want the key":                                                       {on(6), &purchase{ShopperID: of(0)}},
+		"Purchase.ShopperID is -3, want 0..9223372036854775807":                                       {on(6), &purchase{ShopperID: of(-3)}},
+		"Purchase.Lines[0].Parts[0].Stock is 0, want the key":                                         {t.Context(), &purchase{ShopperID: of(1), Lines: parts(new(types.Snowflake))}},
+		"shard of OnShard is 16": {on(16), &purchase{ShopperID: of(1)}},
 	} {
 		src := sharded()
-		err := gormplugin.New(src).Assign(c.ctx, open(t), c.o)
+		err := gormplugin.New(src).Assign(c.ctx, open(t), c.p)
 		if err == nil || !strings.HasPrefix(err.Error(), "gormplugin: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("Assign = %v; want an error of gormplugin with %q", err, want)
 		}
@@ -201,15 +169,12 @@ func TestErrorsOfShardsLeaveTheGraphAlone(t *testing.T) {
 		if !errors.Is(err, gormplugin.ErrShard) && !errors.Is(err, types.ErrRange) && !errors.As(err, &outside) {
 			t.Errorf("Assign = %v; want ErrShard, ErrRange, or the error of the source", err)
 		}
-		if c.o.ID != 0 || c.o.Customer != nil && c.o.Customer.ID != 0 || len(c.o.Items) > 0 && c.o.Items[0].ID != 0 || src.fills > 0 {
-			t.Errorf("after %v: %+v, %d calls of Fill; want no key", err, c.o, src.fills)
+		if c.p.ID != 0 || c.p.Shopper != nil && c.p.Shopper.ID != 0 || len(c.p.Lines) > 0 && c.p.Lines[0].ID != 0 || src.fills > 0 {
+			t.Errorf("after %v: %+v, %d calls of Fill; want no key", err, c.p, src.fills)
 		}
 	}
 	// None of these is an error: the row's own key is set.
-	for _, public := range []string{"x", ""} {
-		o := &sOrder{ID: types.ID[sOrder](keyOn(1, 1)), Items: []*sItem{{ID: keyOn(2, 1), Public: public, Bin: &bin}}}
-		assignSharded(on(6), t, o)
-	}
+	assignSharded(on(6), t, &purchase{ID: types.ID[purchase](keyOn(1, 1)), Lines: []*line{{ID: keyOn(2, 1), Parts: []part{{ID: keyOn(3, 1), Stock: &stock}}}}})
 }
 
 func TestVerifySaysWhatIsWrongWithTheTagOfAShard(t *testing.T) {
@@ -227,9 +192,9 @@ func TestVerifySaysWhatIsWrongWithTheTagOfAShard(t *testing.T) {
 		Tenant int32 `snowkey:"shard"`
 	}
 	type Row struct {
-		ID        types.Snowflake
-		Product   *sProduct `snowkey:"shard"`
-		ProductID types.Snowflake
+		ID       types.Snowflake
+		Tenant   *gormcases.Tenant `snowkey:"shard"`
+		TenantID types.Snowflake
 	}
 	type Counted struct { // by the database: the plugin is without WithIntegerKeys
 		ID     uint
@@ -248,7 +213,7 @@ func TestVerifySaysWhatIsWrongWithTheTagOfAShard(t *testing.T) {
 		{sharded(), &Two{}, `Two.OwnerID: the tag snowkey:"shard" is also that of TenantID`},
 		{sharded(), &Text{}, `Text.Tenant: the tag snowkey:"shard" does not accept the type string`},
 		{sharded(), &Narrow{}, `Narrow.Tenant: the tag snowkey:"shard" does not accept the type int32`},
-		{sharded(), &Row{}, `Row.Product: the tag snowkey:"shard" does not accept the type *gormplugin_test.sProduct`},
+		{sharded(), &Row{}, `Row.Tenant: the tag snowkey:"shard" does not accept the type *gormcases.Tenant`},
 		{sharded(), &Counted{}, `Counted.Tenant: the tag snowkey:"shard" needs a key that the plugin assigns`},
 		{sharded(), &Good{}, ""},
 		{&counting{}, &Good{}, `Good.Tenant: the tag snowkey:"shard" needs a source whose keys have shards`},
@@ -288,9 +253,9 @@ func TestUseWithoutTheUpdatesOfGORMIsRefusedWithShards(t *testing.T) {
 }
 
 func TestNewKeysKeepTheirOrderOnTheirShards(t *testing.T) {
-	o := &sOrder{CustomerID: keyOn(15, 1), Items: []*sItem{{}, {}, {}}}
-	assignSharded(t.Context(), t, o)
-	ids := []types.Snowflake{o.ID.Snowflake(), o.Items[0].ID, o.Items[1].ID, o.Items[2].ID}
+	p := &purchase{ShopperID: nullKeyOn(15, 1), Lines: []*line{{}, {}, {}}}
+	assignSharded(t.Context(), t, p)
+	ids := []types.Snowflake{p.ID.Snowflake(), p.Lines[0].ID, p.Lines[1].ID, p.Lines[2].ID}
 	if !slices.IsSorted(ids) {
 		t.Errorf("keys = %d; want them rising", ids)
 	}
@@ -302,11 +267,11 @@ func TestGraphsOfManyGoroutinesStayOnTheirShards(t *testing.T) {
 	var group sync.WaitGroup
 	for shard := range int64(16) {
 		group.Go(func() {
-			o := &sOrder{Customer: &sCustomer{}, Items: []*sItem{{Parts: []sPart{{}}}, {}}, Labels: []*sLabel{{}}}
-			if err := db.WithContext(core.OnShard(t.Context(), shard)).Create(o).Error; err != nil {
+			p := &purchase{Shopper: &shopper{}, Lines: []*line{{Parts: []part{{}}}, {}}, Tags: []*tag{{}}}
+			if err := db.WithContext(core.OnShard(t.Context(), shard)).Create(p).Error; err != nil {
 				t.Errorf("Create = %v; want no error", err)
 			}
-			for _, id := range []types.Snowflake{o.ID.Snowflake(), o.Customer.ID, o.Items[0].Parts[0].ID, o.Items[1].ID, o.Labels[0].ID} {
+			for _, id := range []types.Snowflake{p.ID.Snowflake(), p.Shopper.ID, p.Lines[0].Parts[0].ID, p.Lines[1].ID, p.Tags[0].ID} {
 				if shardOf(id) != shard {
 					t.Errorf("key %d is on shard %d; want %d", id, shardOf(id), shard)
 				}
@@ -319,7 +284,7 @@ func TestGraphsOfManyGoroutinesStayOnTheirShards(t *testing.T) {
 // Such a root gets no key, so its field need not be known.
 func TestUpdatesByAConditionNeedNoShard(t *testing.T) {
 	db := with(t, gormplugin.New(sharded()))
-	tx := db.Session(&gorm.Session{DryRun: true}).Model(&sOrder{}).Where("id > 7").Updates(map[string]any{"customer_id": 5})
+	tx := db.Session(&gorm.Session{DryRun: true}).Model(&purchase{}).Where("id > 7").Updates(map[string]any{"shopper_id": 5})
 	if tx.Error != nil {
 		t.Errorf("Updates = %v; want no error", tx.Error)
 	}

@@ -102,49 +102,6 @@ var graphCases = []testCase{
 		e.must(e.db.Create(&u))
 		e.matches(&u)
 	}},
-
-	{"EachStatementAsksTheSourceOnce", func(e *env) {
-		e.migrate(orderModels...)
-		stored := Order{Number: "stored"}
-		e.must(e.db.Create(&stored))
-		one, many, lots := wholeOrder("a"), []Order{wholeOrder("b"), wholeOrder("c")}, []Label{{Text: "1"}, {Text: "2"}, {Text: "3"}, {Text: "4"}, {Text: "5"}}
-		saved, again, full := wholeOrder("d"), wholeOrder("stored"), stored
-		full.Items = []Item{{SKU: "6"}, {SKU: "7"}}
-		for _, test := range []struct {
-			statement string
-			run       func() error
-			fills     int // one for each table that gets rows
-		}{
-			{"Create", func() error { return e.db.Create(&one).Error }, 5},
-			{"Create of a slice", func() error { return e.db.Create(&many).Error }, 5},
-			{"CreateInBatches", func() error { return e.db.CreateInBatches(&lots, 2).Error }, 3},
-			{"Create of maps", func() error {
-				return e.db.Model(&Label{}).Create([]map[string]any{{"text": "m1"}, {"text": "m2"}}).Error
-			}, 1},
-			{"Save", func() error { return e.db.Save(&saved).Error }, 5},
-			{"Save of a slice", func() error { return e.db.Save(&[]Label{{Text: "x"}, {Text: "y"}}).Error }, 1},
-			{"FirstOrCreate", func() error { return e.db.FirstOrCreate(&Order{}, Order{Number: "e"}).Error }, 1},
-			{"upsert", func() error { return e.db.Clauses(doNothing("number")).Create(&again).Error }, 5},
-			{"Updates", func() error { return e.db.Updates(&full).Error }, 1},
-			{"Append", func() error { return e.db.Model(&stored).Association("Items").Append(&[]Item{{SKU: "8"}, {SKU: "9"}}) }, 1},
-			{"Replace", func() error {
-				return e.db.Model(&stored).Association("Labels").Replace(&[]Label{{Text: "z1"}, {Text: "z2"}})
-			}, 1},
-			{"generic Create", func() error { return gorm.G[Order](e.db).Create(e.Context(), &Order{Number: "f"}) }, 1},
-			{"Append of maps", func() error {
-				return e.db.Model(&stored).Association("Items").Append(map[string]any{"sku": "10"}, map[string]any{"sku": "11"})
-			}, 2},
-			{"Create of rows with keys", func() error { return e.db.Create(&[]Label{{ID: 1, Text: "k1"}, {ID: 2, Text: "k2"}}).Error }, 0},
-		} {
-			before := e.src.fills
-			e.ok(test.statement, test.run())
-			equal(e, "calls of Fill by "+test.statement, e.src.fills-before, test.fills)
-		}
-		equal(e, "items of the stored order", len(e.keys("items", "id", "order_id", stored.ID)), 8)
-		for _, id := range append(e.keys("labels", "id", "1", 1)[2:], e.keys("items", "id", "1", 1)...) {
-			e.fresh("stored key", types.Snowflake(id))
-		}
-	}},
 }
 
 // assign assigns keys to a graph with the plugin of the case. It fails the test if the source was

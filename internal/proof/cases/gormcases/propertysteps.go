@@ -24,7 +24,7 @@ func (w *world) random() error {
 }
 
 // do runs operation with the nodes of g. It compares what that returns, memory and
-// the database.
+// the database. A statement asks the source at most once.
 func (w *world) do(name string, g *graph, operation func(db *gorm.DB) error) error {
 	before, err := w.snapshot()
 	if err != nil {
@@ -32,10 +32,15 @@ func (w *world) do(name string, g *graph, operation func(db *gorm.DB) error) err
 	}
 	db, partial := w.session(&name)
 	w.doing = name
+	w.log.reset()
+	fills := w.src.fills
 	if w.inside > 0 { // an error of the statement alone would end the transaction, on PostgreSQL
 		err = db.Transaction(operation)
 	} else {
 		err = operation(db)
+	}
+	if calls, inserts := w.src.fills-fills, w.log.statements("INSERT"); err == nil && calls > len(inserts) {
+		return fmt.Errorf("%d calls of Fill; want at most one for each of %q", calls, inserts)
 	}
 	after, snapErr := w.snapshot()
 	if snapErr != nil {

@@ -54,12 +54,27 @@ func nullKeyOn(shard int64) types.NullSnowflake {
 	return types.NullSnowflake{Snowflake: keyOn(shard, 1), Valid: true}
 }
 
-// A Shopper is the one whose shard a [Purchase] is on.
+func stockOn(shard int64) *types.Snowflake {
+	id := keyOn(shard, 1)
+	return &id
+}
+
+// A Shopper is the one whose shard a [Purchase] is on, and is on that of a tenant.
 type Shopper struct {
 	ID        types.Snowflake
-	Email     string     `gorm:"size:40;uniqueIndex"`
-	Purchases []Purchase `gorm:"foreignKey:ShopperID"`
+	Email     string      `gorm:"size:40;uniqueIndex"`
+	Purchases []*Purchase `gorm:"foreignKey:ShopperID"`
+	Tenant    *Tenant
+	Owner
 }
+
+// An Owner is embedded.
+type Owner struct {
+	TenantID types.NullSnowflake `snowkey:"shard"`
+}
+
+// A Tenant has a key alone.
+type Tenant struct{ ID types.Snowflake }
 
 // A Purchase has an association of every kind, and a tagged field.
 type Purchase struct {
@@ -69,7 +84,7 @@ type Purchase struct {
 	Shopper   *Shopper
 	Address   *Address // belongs to it
 	AddressID types.NullSnowflake
-	Lines     []PurchaseLine
+	Lines     []*PurchaseLine
 	Bill      *Bill
 	Tags      []*Tag         `gorm:"many2many:purchase_tags"`
 	Notes     []PurchaseNote `gorm:"polymorphic:Owner"`
@@ -102,7 +117,7 @@ type PurchaseLine struct {
 type LinePart struct {
 	ID             types.Snowflake
 	PurchaseLineID types.Snowflake
-	Stock          types.NullSnowflake `snowkey:"shard"`
+	Stock          *types.Snowflake `snowkey:"shard"`
 }
 
 // A Bill is the only one of a [Purchase].
@@ -113,8 +128,9 @@ type Bill struct {
 
 // A Tag is shared by purchases.
 type Tag struct {
-	ID   types.Snowflake
-	Text string `gorm:"size:40;uniqueIndex"`
+	ID        types.Snowflake
+	Text      string      `gorm:"size:40;uniqueIndex"`
+	Purchases []*Purchase `gorm:"many2many:purchase_tags"`
 }
 
 // A PurchaseTag is a join row with a key of its own.
@@ -150,7 +166,7 @@ func (e *env) onShard(shard int64) *gorm.DB {
 // as many keys as want says, in all tables.
 func onShards(claim string, want map[int64]int, write func(e *env)) testCase {
 	return testCase{claim, func(e *env) {
-		e.sharded(&Shopper{}, &Address{}, &Tag{}, &Purchase{}, &PurchaseLine{}, &LinePart{}, &Bill{}, &PurchaseTag{}, &PurchaseNote{})
+		e.sharded(&Tenant{}, &Shopper{}, &Address{}, &Tag{}, &Purchase{}, &PurchaseLine{}, &LinePart{}, &Bill{}, &PurchaseTag{}, &PurchaseNote{})
 		write(e)
 		got, where := map[int64]int{}, map[string][]int64{}
 		for _, table := range []string{"shoppers", "addresses", "purchases", "purchase_lines", "line_parts", "bills", "tags", "purchase_tags", "purchase_notes"} {
@@ -176,7 +192,7 @@ func wholePurchase(number string) Purchase {
 	return Purchase{
 		Number:  number,
 		Shopper: &Shopper{Email: number}, Address: &Address{City: number},
-		Lines: []PurchaseLine{{SKU: "1", Parts: []LinePart{{}, {}}}, {SKU: "2"}},
+		Lines: []*PurchaseLine{{SKU: "1", Parts: []LinePart{{}, {}}}, {SKU: "2"}},
 		Bill:  &Bill{},
 		Tags:  []*Tag{{Text: number}},
 		Notes: []PurchaseNote{{}, {}},
@@ -187,7 +203,7 @@ var shardCases = []testCase{
 	onShards("StoredParentIsFollowedByWhatUpdatesAndAssociationsCreate", map[int64]int{11: 1 + 2 + 1 + 1 + 1 + 1 + 1 + 3 + 2}, func(e *env) {
 		p := purchase(11, "A")
 		e.must(e.db.Create(&p))
-		p.Lines, p.Address = []PurchaseLine{{SKU: "1", Parts: []LinePart{{}}}}, &Address{City: "c"}
+		p.Lines, p.Address = []*PurchaseLine{{SKU: "1", Parts: []LinePart{{}}}}, &Address{City: "c"}
 		e.must(e.db.Updates(&p))
 		e.must(e.db.Session(&gorm.Session{FullSaveAssociations: true}).Updates(&Purchase{ID: p.ID, Shopper: &Shopper{Email: "s"}}))
 		p.Bill = &Bill{}
@@ -203,16 +219,16 @@ var shardCases = []testCase{
 		e.must(e.db.Create(&Shopper{ID: keyOn(12, 1), Email: "twelve"}))
 		p, q := wholePurchase("A"), wholePurchase("B")
 		p.ShopperID, p.Shopper = nullKeyOn(12), &Shopper{ID: keyOn(13, 1), Email: "13"}
-		p.Lines[0].Parts[0].Stock = nullKeyOn(14) // on another shard than its parent
+		p.Lines[0].Parts[0].Stock = stockOn(14) // on another shard than its parent
 		e.must(e.db.Omit("Shopper", "Lines.Parts", "Tags.*", "Tags").Create(&p))
-		q.Lines[0].Parts[0].Stock = nullKeyOn(15)
+		q.Lines[0].Parts[0].Stock = stockOn(15)
 		e.must(e.onShard(16).Select("Number", "Lines", "Lines.SKU").Create(&q))
 	}),
 	onShards("RowsThatHooksAddFollow", map[int64]int{17: 1 + 1 + 3 + 1 + 1, 18: 3}, func(e *env) {
 		e.must(e.db.Create(&[]Shopper{{ID: keyOn(17, 1), Email: "17"}, {ID: keyOn(18, 1), Email: "18"}}))
-		p := Purchase{Number: "A", Lines: []PurchaseLine{{}}, ShopperID: nullKeyOn(17)}
+		p := Purchase{Number: "A", Lines: []*PurchaseLine{{}}, ShopperID: nullKeyOn(17)}
 		p.Before = func() {
-			p.Lines = append(p.Lines, PurchaseLine{Parts: []LinePart{{}}}, PurchaseLine{})
+			p.Lines = append(p.Lines, &PurchaseLine{Parts: []LinePart{{}}}, &PurchaseLine{})
 			p.Bill = &Bill{}
 		}
 		e.must(e.db.Create(&p))
@@ -229,10 +245,10 @@ var shardCases = []testCase{
 		e.fails(on.Create(map[string]any{"number": "D", "shopper_id": gorm.Expr("NULL")}), gormplugin.ErrShard)
 	}),
 	onShards("GraphOfARootByValueFollowsItsKey", map[int64]int{25: 3}, func(e *env) {
-		e.must(e.db.Create(Shopper{ID: keyOn(25, 1), Email: "25", Purchases: []Purchase{{Number: "A", Lines: []PurchaseLine{{}}}}}))
+		e.must(e.db.Create(Shopper{ID: keyOn(25, 1), Email: "25", Purchases: []*Purchase{{Number: "A", Lines: []*PurchaseLine{{}}}}}))
 	}),
 	onShards("RowOnTwoShardsIsRefusedBeforeAnySQL", map[int64]int{8: 1}, func(e *env) {
-		lines := func() []PurchaseLine { return []PurchaseLine{{SKU: "1"}, {Parts: []LinePart{{Stock: nullKeyOn(7)}}}} }
+		lines := func() []*PurchaseLine { return []*PurchaseLine{{SKU: "1"}, {Parts: []LinePart{{Stock: stockOn(7)}}}} }
 		stored := purchase(8, "A")
 		one, another := &Purchase{ID: stored.ID, Lines: lines()}, &Purchase{Lines: lines()} // on a shard that is still to be chosen
 		for _, rows := range []any{one, another, []*Purchase{one, another}} {

@@ -1,7 +1,6 @@
 package gormcases
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,42 +42,6 @@ var transactionCases = []testCase{
 		for _, list := range lists {
 			e.matches(&list)
 		}
-	}},
-	{"InTxRunsAgainAfterASerializationFailure", func(e *env) {
-		if e.db.Name() != "postgres" {
-			return // readers and writers wait for each other
-		}
-		e.migrate(orderModels...)
-		serializable := &sql.TxOptions{Isolation: sql.LevelSerializable}
-		e.must(e.db.Create(&Order{Number: "1"}))
-		made, runs := Order{Number: "made"}, 0
-		err := gormplugin.InTx(e.Context(), e.db, serializable, func(tx *gorm.DB) error {
-			runs++
-			var read Order
-			if err := tx.Take(&read, "number = ?", "1").Error; err != nil {
-				return err
-			}
-			if runs == 1 {
-				other := gormplugin.InTx(e.Context(), e.db, serializable, func(tx *gorm.DB) error {
-					return tx.Model(&Order{}).Where("number = ?", "1").Update("note", "met").Error
-				})
-				if other != nil {
-					return errors.Join(errors.New("the other transaction"), other)
-				}
-			}
-			made.Note = read.Note
-			if err := tx.Create(&made).Error; err != nil {
-				return err
-			}
-			return tx.Model(&read).Update("note", "read").Error
-		})
-		if err != nil || runs != 2 {
-			e.Fatalf("InTx = %v after %d runs; want no error after 2", err, runs)
-		}
-		var read Order
-		e.must(e.db.Take(&read, "number = ?", "made"))
-		equal(e, "note that the last run has read", read.Note, "met")
-		equal(e, "key", read.ID, made.ID)
 	}},
 	// PostgreSQL rolls back at COMMIT. On the other databases the failed create is undone alone.
 	{"InTxIsNoSuccessWhereAnErrorThatWasIgnoredHasUndoneIt", func(e *env) {
