@@ -6,15 +6,12 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
 	"testing"
 
-	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/snowkey/snowkey/gormplugin"
 	"github.com/snowkey/snowkey/types"
@@ -648,15 +645,7 @@ func TestAssignFillsFurtherColumnsThatAreTagged(t *testing.T) {
 
 // The database is new, so that the models are parsed here too.
 func TestAssignIsSafeForConcurrentUse(t *testing.T) {
-	db, err := gorm.Open(sqlite.Open(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatalf("gorm.Open = %v; want no error", err)
-	}
-	pool, err := db.DB()
-	if err != nil {
-		t.Fatalf("DB = %v; want no error", err)
-	}
-	defer func() { _ = pool.Close() }()
+	db := open(t)
 	var mu sync.Mutex
 	src := &counting{}
 	plugin := gormplugin.New(gormplugin.SourceFunc(func(ctx context.Context) (types.Snowflake, error) {

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"log"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
 	"testing"
 
-	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
@@ -121,22 +119,6 @@ func TestInstalledTellsWhetherUseWasCalled(t *testing.T) {
 	}
 }
 
-// What is not installed cannot help: this is what Installed is for.
-func TestWithoutThePluginTheKeyIsZero(t *testing.T) {
-	db := open(t)
-	type Row struct{ gormplugin.Model }
-	if err := db.AutoMigrate(&Row{}); err != nil {
-		t.Fatalf("AutoMigrate = %v; want no error", err)
-	}
-	row := Row{}
-	if err := db.Create(&row).Error; err != nil || row.ID != 0 {
-		t.Errorf("Create = %v with key %d; want no error and 0", err, row.ID)
-	}
-	if err := db.Create(&Row{}).Error; err == nil {
-		t.Error("second Create = nil; want a duplicate key error")
-	}
-}
-
 func TestModelHasTheFieldsAndColumnsOfGORMsModel(t *testing.T) {
 	ours, theirs := reflect.TypeFor[gormplugin.Model](), reflect.TypeFor[gorm.Model]()
 	if ours.NumField() != theirs.NumField() {
@@ -176,31 +158,24 @@ type keyed struct {
 
 // rereads returns what is logged while a row of that name is created twice, with
 // DO NOTHING.
-func rereads(t *testing.T, dialector func(path string) gorm.Dialector, hide bool) (text string, twice [2]keyed) {
+func rereads(t *testing.T, as func(gorm.Dialector) gorm.Dialector, hide bool) (text string, twice [2]keyed) {
 	t.Helper()
 	var out bytes.Buffer
 	config := logger.Config{LogLevel: logger.Info, ParameterizedQueries: hide}
-	db, err := gorm.Open(dialector(filepath.Join(t.TempDir(), "test.db")), &gorm.Config{Logger: logger.New(log.New(&out, "", 0), config)})
-	if err != nil {
-		t.Fatalf("gorm.Open = %v; want no error", err)
-	}
-	pool, err := db.DB()
-	if err != nil {
-		t.Fatalf("DB() = %v; want no error", err)
-	}
-	defer func() { _ = pool.Close() }()
+	db := gormcases.OpenSQLite(t, &gorm.Config{Logger: logger.New(log.New(&out, "", 0), config)})
+	db.Dialector = as(db.Dialector)
 	var last types.Snowflake
 	source := gormplugin.SourceFunc(func(context.Context) (types.Snowflake, error) {
 		last++
 		return last, nil
 	})
-	if err = errors.Join(db.AutoMigrate(&keyed{}), db.Use(gormplugin.New(source))); err != nil {
+	if err := errors.Join(db.AutoMigrate(&keyed{}), db.Use(gormplugin.New(source))); err != nil {
 		t.Fatalf("set up = %v; want no error", err)
 	}
 	out.Reset()
 	for i := range twice {
 		twice[i].Name = "secret"
-		if err = db.Clauses(clause.OnConflict{DoNothing: true}).Create(&twice[i]).Error; err != nil {
+		if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&twice[i]).Error; err != nil {
 			t.Fatalf("Create = %v; want no error", err)
 		}
 		if i == 0 {
@@ -211,16 +186,17 @@ func rereads(t *testing.T, dialector func(path string) gorm.Dialector, hide bool
 }
 
 func TestRereadIsLoggedAndKeepsValuesOutOfALogThatHidesThem(t *testing.T) {
-	dialector := func(path string) gorm.Dialector { return sqlite.Open(path) }
-	text, _ := rereads(t, dialector, false)
+	text, _ := rereads(t, itself, false)
 	if !strings.Contains(text, "SELECT 0") || !strings.Contains(text, "secret") {
 		t.Errorf("log = %s; want the re-read with its values", text)
 	}
-	text, _ = rereads(t, dialector, true)
+	text, _ = rereads(t, itself, true)
 	if !strings.Contains(text, "SELECT 0") || strings.Contains(text, "secret") {
 		t.Errorf("log with ParameterizedQueries = %s; want the re-read without values", text)
 	}
 }
+
+func itself(d gorm.Dialector) gorm.Dialector { return d }
 
 // stranger is an unknown dialect.
 type stranger struct{ gorm.Dialector }
@@ -230,13 +206,13 @@ func (stranger) Name() string { return "stranger" }
 func TestRowsAffectedIsTrustedOnlyOnKnownDialects(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		open   func(path string) gorm.Dialector
+		as     func(gorm.Dialector) gorm.Dialector
 		reread bool
 	}{
-		{"sqlite", func(path string) gorm.Dialector { return sqlite.Open(path) }, false},
-		{"stranger", func(path string) gorm.Dialector { return stranger{sqlite.Open(path)} }, true},
+		{"sqlite", itself, false},
+		{"stranger", func(d gorm.Dialector) gorm.Dialector { return stranger{d} }, true},
 	} {
-		text, twice := rereads(t, test.open, false)
+		text, twice := rereads(t, test.as, false)
 		first, _, _ := strings.Cut(text, "first ends")
 		if got := strings.Contains(first, "SELECT 0"); got != test.reread {
 			t.Errorf("re-read of an inserted row on %s = %v; want %v", test.name, got, test.reread)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/schema"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/keysql"
@@ -42,7 +41,6 @@ var backCases = []testCase{
 			equal(e, "newest order by its key", e.newest(), "early")
 		}
 		e.backToACounter(old, "")
-
 	}},
 	{"GuideBackToACounterAfterStringsWorks", func(e *env) {
 		e.tablesOf("counter")
@@ -112,23 +110,6 @@ var backCases = []testCase{
 		}
 	}},
 }
-
-// A backOrder is the order of a program whose keys the database counts.
-type backOrder struct {
-	ID     uint
-	Number string     `gorm:"size:40"`
-	Items  []backItem `gorm:"foreignKey:OrderID"`
-}
-
-type backItem struct {
-	ID      uint
-	OrderID uint
-	SKU     string `gorm:"size:40"`
-}
-
-// The tables are those of the guide.
-func (backOrder) TableName(namer schema.Namer) string { return namer.TableName("order") }
-func (backItem) TableName(namer schema.Namer) string  { return namer.TableName("order_item") }
 
 // backToACounter runs the statements, and fails the test unless old's rows then have the keys
 // after the greatest.

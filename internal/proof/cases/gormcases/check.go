@@ -433,11 +433,7 @@ var checkCases = []testCase{
 	}},
 	{"CheckAndUseRowIDsMakeTheKeyTheRowid", func(e *env) {
 		e.only(e.sqlite(), "others have no rowid")
-		type Share struct {
-			TenantID types.Snowflake `gorm:"primaryKey"`
-			ID       types.Snowflake `gorm:"primaryKey"`
-		}
-		models := append(slices.Clone(orderModels), &Share{}, &Node{})
+		models := append(slices.Clone(orderModels), &Pair{}, &Node{})
 		e.migrate(models...)
 		rowIDs := func() []schemacheck.Finding {
 			return slices.DeleteFunc(e.allFindings(e.db, models...), func(f schemacheck.Finding) bool { return f.Problem == schemacheck.PointerReference })

@@ -259,23 +259,31 @@ var migratingCases = []testCase{
 	}},
 }
 
-// CountedOrder is the order of docs/migrating.md after a counter.
-type CountedOrder struct {
-	ID     types.Snowflake
-	Number string        `gorm:"size:40;uniqueIndex"`
-	Items  []CountedItem `gorm:"foreignKey:OrderID"`
+// A guideOrder is the order of docs/migrating.md with keys of a type.
+type guideOrder[K any] struct {
+	ID     K
+	Number string         `gorm:"size:40;uniqueIndex"`
+	Items  []guideItem[K] `gorm:"foreignKey:OrderID"`
 }
 
-// CountedItem is its item.
-type CountedItem struct {
-	ID      types.Snowflake
-	OrderID types.Snowflake
+type guideItem[K any] struct {
+	ID      K
+	OrderID K
 	SKU     string `gorm:"size:40"`
 }
 
+// CountedOrder and CountedItem are those after a counter, and backOrder and backItem those whose keys
+// the database counts.
+type (
+	CountedOrder = guideOrder[types.Snowflake]
+	CountedItem  = guideItem[types.Snowflake]
+	backOrder    = guideOrder[uint]
+	backItem     = guideItem[uint]
+)
+
 // The table names are the guide's.
-func (CountedOrder) TableName(namer schema.Namer) string { return namer.TableName("order") }
-func (CountedItem) TableName(namer schema.Namer) string  { return namer.TableName("order_item") }
+func (guideOrder[K]) TableName(namer schema.Namer) string { return namer.TableName("order") }
+func (guideItem[K]) TableName(namer schema.Namer) string  { return namer.TableName("order_item") }
 
 // reconnect closes the idle connections, as a restart of the program does.
 func (e *env) reconnect() {

@@ -66,5 +66,11 @@ type Node struct {
 	Children []Node `gorm:"foreignKey:ParentID"`
 }
 
+// A Pair has a key of two columns.
+type Pair struct {
+	TenantID types.Snowflake `gorm:"primaryKey"`
+	ID       types.Snowflake `gorm:"primaryKey"`
+}
+
 // A Hub has nothing but a key.
 type Hub struct{ ID types.Snowflake }

@@ -116,10 +116,6 @@ var scopeCases = []testCase{
 		}
 	}},
 	{"ConditionTakesTheKeyOfTheModel", func(e *env) {
-		type Tenant struct {
-			TenantID types.Snowflake `gorm:"primaryKey"`
-			ID       types.Snowflake `gorm:"primaryKey"`
-		}
 		type Ticket struct { // the database's key, and one of ours
 			ID     uint
 			Public types.Snowflake `gorm:"snowflake;column:open_id"`
@@ -127,8 +123,8 @@ var scopeCases = []testCase{
 		type Coded struct {
 			Code int64 `gorm:"primaryKey;autoIncrement:false;snowflake"`
 		}
-		e.migrate(&Tenant{}, &Ticket{}, &Coded{})
-		e.must(e.db.Create(&[]Tenant{{1, 5}, {1, 7}, {2, 6}, {9, 1}}))
+		e.migrate(&Pair{}, &Ticket{}, &Coded{})
+		e.must(e.db.Create(&[]Pair{{1, 5}, {1, 7}, {2, 6}, {9, 1}}))
 		e.must(e.db.Create(&[]Ticket{{Public: 50}, {Public: 40}}))
 		e.must(e.db.Create(&[]Coded{{50}, {40}}))
 		for _, test := range []struct {
@@ -136,7 +132,7 @@ var scopeCases = []testCase{
 			rows      any
 			want      string
 		}{
-			{gormplugin.NewerThan(5), &[]Tenant{}, "&[{2 6} {1 7}]"},
+			{gormplugin.NewerThan(5), &[]Pair{}, "&[{2 6} {1 7}]"},
 			{gormplugin.NewerThan(45), &[]Ticket{}, "&[{1 50}]"},
 			{gormplugin.OlderThan(45), &[]Coded{}, "&[{40}]"},
 		} {
@@ -190,24 +186,20 @@ var scopeCases = []testCase{
 		e.count("events", 1)
 	}},
 	{"ConditionsAndPagesUseThePrimaryKey", func(e *env) {
-		type Tenant struct {
-			TenantID types.Snowflake `gorm:"primaryKey"`
-			ID       types.Snowflake `gorm:"primaryKey"`
-		}
 		db := e.with(e.src, gormplugin.WithLayout(core.Twitter()))
-		e.migrate(&Tenant{})
+		e.migrate(&Pair{})
 		var ids []types.Snowflake
-		var tenants []Tenant
+		var pairs []Pair
 		for i := range types.Snowflake(4000) {
 			ids = append(ids, keyAt(i+1))
-			tenants = append(tenants, Tenant{1 + i%20, keyAt(i + 1)})
+			pairs = append(pairs, Pair{1 + i%20, keyAt(i + 1)})
 		}
 		e.events(ids...)
-		e.must(db.CreateInBatches(&tenants, 1000))
+		e.must(db.CreateInBatches(&pairs, 1000))
 		// Only these two tables are analyzed. A server also has tables of other tests, and each
 		// would wait for whoever is changing it.
 		analyze := map[string]string{"sqlite": "ANALYZE ", "postgres": "ANALYZE ", "mysql": "ANALYZE TABLE "}[e.db.Name()]
-		for _, table := range []string{"events", "tenants"} {
+		for _, table := range []string{"events", "pairs"} {
 			e.must(db.Exec(analyze + e.prefix + table))
 		}
 		between := gormplugin.CreatedBetween(keyTime(2000), keyTime(2010))
@@ -222,10 +214,10 @@ var scopeCases = []testCase{
 				return tx.Unscoped().Where(gormplugin.OlderThan(keyAt(2000))).Order("id DESC").Limit(20).Find(&[]Event{})
 			},
 			"CreatedBetween of a tenant": func(tx *gorm.DB) *gorm.DB {
-				return tx.Where("tenant_id = ?", 3).Where(between).Find(&[]Tenant{})
+				return tx.Where("tenant_id = ?", 3).Where(between).Find(&[]Pair{})
 			},
 			"a page of a tenant": func(tx *gorm.DB) *gorm.DB {
-				return tx.Where("tenant_id = ?", 3).Where(gormplugin.OlderThan(keyAt(2000))).Order("id DESC").Limit(20).Find(&[]Tenant{})
+				return tx.Where("tenant_id = ?", 3).Where(gormplugin.OlderThan(keyAt(2000))).Order("id DESC").Limit(20).Find(&[]Pair{})
 			},
 		} {
 			plan, want := e.explain(db, query)
