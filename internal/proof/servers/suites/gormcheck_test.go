@@ -22,17 +22,7 @@ func TestGormCheckCases(t *testing.T) {
 	for _, target := range checkTargets {
 		t.Run(target.name, func(t *testing.T) {
 			t.Parallel()
-			dialector := target.dialector(t)
-			gormcases.RunChecks(t, gormcases.Target{
-				Returning: target.returning,
-				Database: func(t *testing.T) func(*gorm.Config) *gorm.DB {
-					t.Helper()
-					if target.name == "SQLite" {
-						dialector = target.dialector(t) // a file per case; the servers have a table prefix
-					}
-					return opener(t, dialector)
-				},
-			})
+			gormcases.RunChecks(t, target.cases(t))
 		})
 	}
 }

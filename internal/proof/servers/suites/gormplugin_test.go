@@ -69,22 +69,28 @@ var mySQLTarget = gormTarget{"MySQL", false, func(t testing.TB) func() gorm.Dial
 	return func() gorm.Dialector { return mysql.New(mysql.Config{DSN: dsn}) }
 }}
 
+// cases returns the target as the cases take it.
+func (target gormTarget) cases(t *testing.T) gormcases.Target {
+	t.Helper()
+	dialector := target.dialector(t)
+	return gormcases.Target{
+		Returning: target.returning,
+		Database: func(t *testing.T) func(*gorm.Config) *gorm.DB {
+			t.Helper()
+			if target.name == "SQLite" {
+				dialector = target.dialector(t) // a file per case; the servers have a table prefix
+			}
+			return opener(t, dialector)
+		},
+	}
+}
+
 func TestGormPluginCases(t *testing.T) {
 	t.Parallel()
 	for _, target := range gormTargets {
 		t.Run(target.name, func(t *testing.T) {
 			t.Parallel()
-			dialector := target.dialector(t)
-			gormcases.Run(t, gormcases.Target{
-				Returning: target.returning,
-				Database: func(t *testing.T) func(*gorm.Config) *gorm.DB {
-					t.Helper()
-					if target.name == "SQLite" {
-						dialector = target.dialector(t) // a file per case; the servers have a table prefix
-					}
-					return opener(t, dialector)
-				},
-			})
+			gormcases.Run(t, target.cases(t))
 		})
 	}
 }

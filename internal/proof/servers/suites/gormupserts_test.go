@@ -49,11 +49,9 @@ func TestGormUpserts(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
-			dialector := way.dialector(t)
-			gormcases.RunUpserts(t, gormcases.Target{
-				Returning: way.returning, Options: way.options,
-				Database: func(t *testing.T) func(*gorm.Config) *gorm.DB { t.Helper(); return opener(t, dialector) },
-			})
+			cases := way.cases(t)
+			cases.Options = way.options
+			gormcases.RunUpserts(t, cases)
 		})
 	}
 }
