@@ -72,9 +72,10 @@ func (f *databaseFile) check(ctx context.Context, path string) error {
 
 // An openFile is the file that a connection has open.
 type openFile struct {
-	path string
-	wal  bool // it has a write-ahead log
-	mark mark // of the log; 0: not known
+	path     string
+	wal      bool // it has a write-ahead log
+	unshared bool // the log has its index in memory
+	mark     mark // of the log; 0: not known
 }
 
 // still returns nil if the file and its log are the ones that a connection has open.
@@ -82,7 +83,7 @@ func (f *databaseFile) still(ctx context.Context, o openFile) error {
 	if err := f.check(ctx, o.path); err != nil || !o.wal {
 		return err
 	}
-	return f.checkLog(o.path, o.mark)
+	return f.checkLog(o)
 }
 
 // CheckFile returns an error that matches [ErrNotDurable] if the SQLite file at path may have another

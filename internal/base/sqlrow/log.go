@@ -23,14 +23,14 @@ import (
 // refused needlessly, since it cannot be recognized.
 //
 // The mark alone would not do for the index, which a process opens once for all of its connections: a
-// connection opened after the removal has the old index, and another one at its path. So the process
-// must have the index at the path open, which the kernel knows.
+// connection opened after the removal has the old index, and another one, or none yet, at its path. Two
+// processes with an index each do not even learn that their cached pages are old. So the process must
+// have the index at the path open, which the kernel knows.
 //
 // Nor do checks before and after a transaction suffice. SQLite's locks are on the index, so whoever has
 // a new one does not wait for a transaction in the old one. What that still writes, into the log or by
 // copying the log into the file, would overwrite what others have acknowledged since. A transaction
-// therefore locks the folder, from before it opens the log until it has ended. A lock file would be
-// removed along with the log.
+// therefore locks the folder until it has ended. A lock file would be removed along with the log.
 //
 // A removal must not lose what was acknowledged either, so after each commit the log is copied into
 // the file (see commitSQLite), unless a reader is in the way.
@@ -52,8 +52,8 @@ const identityBits = 20
 // seed is the seed of the marks, which are compared only within this process.
 var seed = maphash.MakeSeed()
 
-// A writeAhead is the identities of a log and its index. A process that has the file for itself may
-// have no index.
+// A writeAhead is the identities of a log and its index. A connection that has the file for itself has
+// its index in memory.
 type writeAhead struct{ log, index filesystem.Identity }
 
 // markOf returns the mark of a log.
@@ -65,9 +65,9 @@ func markOf(path string, w writeAhead) mark {
 // samePath reports whether two marks have the same path.
 func (m mark) samePath(as mark) bool { return m>>identityBits == as>>identityBits }
 
-// markAt returns the mark of the current log of the database at a path, and whether it has a log, with
-// an index that this process has open. The mark is 0 where files have no identity.
-func markAt(path string) (m mark, ours bool, err error) {
+// markAt returns the mark of the current log of the database at a path, and whether it is one that this
+// process has open, with its index. The mark is 0 where files have no identity.
+func markAt(path string, unshared bool) (m mark, ours bool, err error) {
 	var w writeAhead
 	found, known, err := identify(path+"-wal", &w.log)
 	if err != nil || !found || !known {
@@ -77,7 +77,12 @@ func markAt(path string) (m mark, ours bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	return markOf(path, w), !indexed || filesystem.IsOpen(w.index), nil
+	if indexed {
+		ours = filesystem.IsOpen(w.index)
+	} else {
+		ours = unshared
+	}
+	return markOf(path, w), ours && filesystem.IsOpen(w.log), nil
 }
 
 // identify sets id to the identity of the file at a path. It reports whether there is a file, and
@@ -107,7 +112,7 @@ func (t *Tx) markLog(ctx context.Context, path string, open bool) (mark, error) 
 			return before, nil
 		}
 		var err error
-		if now, _, err = markAt(path); err != nil {
+		if now, _, err = markAt(path, false); err != nil {
 			return 0, err
 		}
 	}
@@ -120,17 +125,16 @@ func (t *Tx) markLog(ctx context.Context, path string, open bool) (mark, error) 
 	return now, nil
 }
 
-// checkLog returns an error that matches ErrReplaced unless m is the mark of the database's current
-// log.
-func (f *databaseFile) checkLog(path string, m mark) error {
-	now, ours, err := markAt(path)
+// checkLog returns an error that matches ErrReplaced unless o has the current log of its database.
+func (f *databaseFile) checkLog(o openFile) error {
+	now, ours, err := markAt(o.path, o.unshared)
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err == nil && (!ours || m != 0 && m != now) {
-		f.err = fmt.Errorf("%w: %s-wal or %[2]s-shm; restart the process", ErrReplaced, path)
+	if f.err == nil && (!ours || o.mark != 0 && o.mark != now) {
+		f.err = fmt.Errorf("%w: %s-wal or %[2]s-shm; restart the process", ErrReplaced, o.path)
 	}
 	return f.err
 }

@@ -234,23 +234,59 @@ func TestALogThatIsNotTheOneThatWasOpenedIsNotTrusted(t *testing.T) {
 
 // A process has one index for all of its connections, whatever is at the path when they are opened.
 func TestAConnectionOpenedAfterTheIndexWasReplacedIsNotTrusted(t *testing.T) {
+	for name, after := range map[string]func(path string) error{
+		"removed":   os.Remove,
+		"made anew": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o666)) },
+	} {
+		path := filepath.Join(sqlitetest.Folder(t), "counter.db")
+		d := counterIn(t, path, nil)
+		if _, err := bump(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		old, err := d.pool.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := after(path + "-shm"); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := bump(t.Context(), d); n != 0 || !errors.Is(err, ErrReplaced) || errors.Is(err, ErrCommit) {
+			t.Errorf("Do() on a new connection after the index was %s = %d, %v; want ErrReplaced", name, n, err)
+		}
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The program has used the connection before, which has no mark therefore.
+func TestAConnectionWhoseLogWasReplacedBeforeItsFirstTransactionIsNotTrusted(t *testing.T) {
 	path := filepath.Join(sqlitetest.Folder(t), "counter.db")
 	d := counterIn(t, path, nil)
-	if _, err := bump(t.Context(), d); err != nil {
+	if err := errors.Join(os.Remove(path+"-wal"), os.WriteFile(path+"-wal", nil, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	old, err := d.pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	if n, err := bump(t.Context(), d); n != 0 || !errors.Is(err, ErrReplaced) {
+		t.Errorf("Do() = %d, %v; want ErrReplaced", n, err)
 	}
-	if err := errors.Join(os.Rename(path+"-shm", path+".old"), os.WriteFile(path+"-shm", nil, 0o666)); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := bump(t.Context(), d); n != 0 || !errors.Is(err, ErrReplaced) || errors.Is(err, ErrCommit) {
-		t.Errorf("Do() on a new connection = %d, %v; want ErrReplaced", n, err)
-	}
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
+}
+
+// It may have a log that is no longer at the path when the next transaction marks it.
+func TestAConnectionThatFailsBeforeItHasItsMarkIsClosed(t *testing.T) {
+	for _, failing := range []string{`PRAGMA "main".journal_mode`, "PRAGMA query_only", "PRAGMA temp.application_id"} {
+		d, c := watched(t, "_journal_mode=WAL")
+		c.Before = func(query string) error {
+			if strings.HasPrefix(query, failing) {
+				return errors.New("no")
+			}
+			return nil
+		}
+		if _, err := bump(t.Context(), d); err == nil {
+			t.Fatalf("Do() with %s that fails = nil; want an error", failing)
+		}
+		if sent := c.Sent(); !slices.Contains(sent, "close") {
+			t.Errorf("Do() with %s that fails does %q; want the connection closed", failing, sent)
+		}
 	}
 }
 
@@ -280,7 +316,7 @@ func TestACallersTransactionAndALookMayBeTheFirstThatOpenTheLog(t *testing.T) {
 }
 
 // SQLite's own locks are of no use to a process that has another index.
-func TestTheFolderIsLockedFromBeforeTheLogIsOpenedUntilItIsCopied(t *testing.T) {
+func TestTheFolderIsLockedFromBeforeATransactionUntilTheLogIsCopied(t *testing.T) {
 	d, c := watched(t, "_journal_mode=WAL&_busy_timeout=1234")
 	folder := filepath.Dir(c.DSN[len("file:"):strings.Index(c.DSN, "?")])
 	locked := func() bool {
@@ -306,7 +342,7 @@ func TestTheFolderIsLockedFromBeforeTheLogIsOpenedUntilItIsCopied(t *testing.T) 
 		}
 		c.Before = nil
 		sent := c.Sent()
-		if want := sent[slices.Index(sent, "PRAGMA database_list")+1:]; !slices.Equal(during, want) {
+		if want := sent[slices.Index(sent, `PRAGMA "main".synchronous`):]; !slices.Equal(during, want) {
 			t.Errorf("the folder was locked during %q; want %q", during, want)
 		}
 		if locked() {
@@ -331,8 +367,8 @@ func TestATransactionWaitsForTheLockOfTheFolderUntilItsContextEnds(t *testing.T)
 		}
 		tries := 0
 		c.Before = func(query string) error {
-			if strings.Contains(query, "journal_mode") && unlock != nil {
-				t.Error("Do() opens the log without the lock")
+			if query == "BEGIN IMMEDIATE" && unlock != nil {
+				t.Error("Do() begins without the lock")
 			}
 			if query != "PRAGMA busy_timeout = 1234" { // a try has ended
 				return nil
@@ -360,7 +396,7 @@ func TestATransactionWaitsForTheLockOfTheFolderUntilItsContextEnds(t *testing.T)
 	}
 }
 
-// What was written into a log that was removed is not stored.
+// What was written into a log that was removed may or may not be stored.
 func TestALogRemovedDuringTheCommitIsUnknown(t *testing.T) {
 	d, c := watched(t, "_journal_mode=WAL")
 	if _, err := bump(t.Context(), d); err != nil {
@@ -376,8 +412,8 @@ func TestALogRemovedDuringTheCommitIsUnknown(t *testing.T) {
 	if n, err := bump(t.Context(), d); n != 0 || !errors.Is(err, ErrReplaced) || !errors.Is(err, ErrCommit) {
 		t.Errorf("Do() during which the log was removed = %d, %v; want ErrReplaced and ErrCommit", n, err)
 	}
-	if sent := strings.Join(c.Sent(), "|"); strings.Contains(sent, "wal_checkpoint") {
-		t.Errorf("Do() sends %s; want the log that was removed not copied into the file", sent)
+	if sent := strings.Join(c.Sent(), "|"); !strings.Contains(sent, "wal_checkpoint") {
+		t.Errorf("Do() sends %s; want the log copied into the file, before the end of the process does it", sent)
 	}
 }
 
@@ -422,6 +458,19 @@ func TestALogThatComesAndGoesRightlyIsTrusted(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Such a connection has its index in memory.
+func TestALogWithoutIndexIsTrustedIfTheConnectionHasTheFileForItself(t *testing.T) {
+	d, _ := watched(t, "_journal_mode=WAL&_locking_mode=EXCLUSIVE")
+	for want := int64(8); want < 11; want++ {
+		if n, err := bump(t.Context(), d); n != want || err != nil {
+			t.Errorf("Do() = %d, %v; want %d", n, err, want)
+		}
+	}
+	if _, err := os.Stat(d.file.path + "-shm"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file has an index: %v; want none", err)
 	}
 }
 

@@ -3,8 +3,11 @@ package sqlrow
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -65,15 +68,15 @@ func (t *Tx) openSQLite(ctx context.Context, writes bool) (openFile, error) {
 	if path == "" {
 		return openFile{}, fmt.Errorf("%w: %s is in memory; use a file", ErrNotDurable, schema)
 	}
-	if writes {
-		if t.unlock, err = filesystem.TryLock(filepath.Dir(path)); err != nil {
-			return openFile{}, err
-		}
-		if t.unlock == nil {
-			return openFile{}, fmt.Errorf("%w: %s", errLocked, filepath.Dir(path))
-		}
+	file, err := t.checkFile(ctx, path, t.db.schemaDot())
+	if err != nil || !writes {
+		return file, err
 	}
-	return t.checkFile(ctx, path, t.db.schemaDot())
+	// Not before, because a connection has its log open when it waits for the lock, and must have its mark.
+	if t.unlock, err = filesystem.TryLock(filepath.Dir(path)); err == nil && t.unlock == nil {
+		err = fmt.Errorf("%w: %s", errLocked, filepath.Dir(path))
+	}
+	return file, err
 }
 
 // tellSQLite reads the clock.
@@ -86,8 +89,9 @@ func (t *Tx) tellSQLite() {
 // commitSQLite commits. With a rollback journal, a reader can prevent that; the transaction is
 // then unchanged and can be committed again.
 //
-// A log that was removed is not copied into the file, because that would overwrite what others
-// have written since.
+// A log that was removed during the transaction is copied into the file nevertheless. While the folder is
+// locked, no one else has written such rows since, but the last connection of this process copies the log
+// when it is closed, and by then others have.
 func (t *Tx) commitSQLite(ctx context.Context, of string, file openFile) error {
 	for {
 		_, err := t.conn.ExecContext(ctx, "COMMIT")
@@ -98,12 +102,10 @@ func (t *Tx) commitSQLite(ctx context.Context, of string, file openFile) error {
 			return err
 		}
 	}
-	err := t.db.file.still(ctx, file) // otherwise the write would go where no process reads it
-	if err != nil || !file.wal {
-		return err
+	if file.wal {
+		t.checkpoint(ctx, of)
 	}
-	t.checkpoint(ctx, of)
-	return t.db.file.still(ctx, file)
+	return t.db.file.still(ctx, file) // otherwise the write has gone where no process reads it
 }
 
 // checkpoint copies the write-ahead log into the file, because what is acknowledged must
@@ -168,6 +170,7 @@ func (t *Tx) checkFile(ctx context.Context, path, of string) (openFile, error) {
 	if err := t.db.file.check(ctx, path); err != nil {
 		return openFile{}, err
 	}
+	t.dirty = true // until it has the mark of the log that it may open here, and not of a later one
 	var mode string
 	if err := t.pragma(ctx, of+"journal_mode", &mode); err != nil {
 		return openFile{}, err
@@ -182,14 +185,24 @@ func (t *Tx) checkFile(ctx context.Context, path, of string) (openFile, error) {
 	if refuses {
 		return openFile{}, fmt.Errorf("%w: query_only is on", ErrReadOnly)
 	}
-	return t.opened(ctx, path, mode)
+	file, err := t.opened(ctx, path, of, mode)
+	t.dirty = err != nil
+	return file, err
 }
 
 // opened returns the file at path as the connection has it open.
-func (t *Tx) opened(ctx context.Context, path, mode string) (openFile, error) {
-	wal := mode == "wal"
-	m, err := t.markLog(ctx, path, wal)
-	return openFile{path, wal, m}, err
+func (t *Tx) opened(ctx context.Context, path, of, mode string) (o openFile, err error) {
+	o = openFile{path: path, wal: mode == "wal"}
+	if o.mark, err = t.markLog(ctx, path, o.wal); err != nil || !o.wal {
+		return o, err
+	}
+	if _, err := os.Lstat(path + "-shm"); !errors.Is(err, fs.ErrNotExist) {
+		return o, err
+	}
+	var locking string
+	err = t.pragma(ctx, of+"locking_mode", &locking)
+	o.unshared = locking == "exclusive"
+	return o, err
 }
 
 // checkCaller is checkFile for the transaction of a caller, whose connection may not have
@@ -204,10 +217,11 @@ func (t *Tx) checkCaller(ctx context.Context) error {
 		return err
 	}
 	var mode string
-	if err := t.pragma(ctx, dialect.SQLite.Quote(schema)+".journal_mode", &mode); err != nil {
+	of := t.db.schemaDot()
+	if err := t.pragma(ctx, of+"journal_mode", &mode); err != nil {
 		return err
 	}
-	file, err := t.opened(ctx, path, mode)
+	file, err := t.opened(ctx, path, of, mode)
 	if err != nil || file.mark == 0 {
 		return err
 	}
