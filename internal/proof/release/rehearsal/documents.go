@@ -135,7 +135,7 @@ func checkShell(tree, text string) error {
 	}
 	for line := range strings.Lines(comments.ReplaceAllString(text, " ")) {
 		program, before := "", ""
-		for _, word := range strings.Fields(line) {
+		for word := range strings.FieldsSeq(line) {
 			switch {
 			case word == "go" || strings.HasPrefix(word, ".ci/"):
 				program = word
