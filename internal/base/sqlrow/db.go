@@ -151,7 +151,7 @@ func (d *DB) explain(ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	// Without this hint the operator looks for another process.
-	if d.config.Dialect == dialect.SQLite && ctx.Err() != nil && busy(err) {
+	if d.config.Dialect == dialect.SQLite && ctx.Err() != nil && busy(err) && !errors.Is(err, errLocked) {
 		err = fmt.Errorf("another connection has the write lock of the file, perhaps the caller's (use a file of its own): %w", err)
 	}
 	return redact(dialect.ExplainPooler(wait.Cause(ctx, err)))

@@ -34,7 +34,7 @@ var (
 var errConnect = errors.New("connect")
 
 // errLocked means that another transaction has the lock of the folder.
-var errLocked = errors.New("the folder is locked, for as long as another program or connection writes such rows in it")
+var errLocked = errors.New("another connection or program has the folder locked; if it keeps the lock, use a folder of its own")
 
 // credentials matches the places where drivers and their wrappers put a password into an error: a
 // URL, a key with a value, and the DSN of the MySQL driver. A password that was not escaped is torn:

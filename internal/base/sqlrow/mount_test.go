@@ -32,3 +32,21 @@ func TestAFileThatIsMountedItselfIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// SQLite has one index of a file in a process, beside the path that was opened first. Other processes
+// have theirs beside the other path, and so no lock in common with this one.
+func TestAPathIsRefusedIfTheProcessHasTheIndexBesideAnother(t *testing.T) {
+	dir := t.TempDir()
+	path, mounted := filepath.Join(dir, "counter.db"), filepath.Join(dir, "mounted.db")
+	makeFile(t, path, "WAL")
+	if err := os.WriteFile(mounted, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	filesystemtest.Bind(t, path, mounted)
+	if _, err := openSQLite(t, "file:"+mounted).ExecContext(t.Context(), "UPDATE t SET n = n"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := bump(t.Context(), openCounter(t, path)); n != 0 || !errors.Is(err, ErrReplaced) {
+		t.Errorf("Do() = %d, %v; want ErrReplaced", n, err)
+	}
+}

@@ -3,11 +3,8 @@ package sqlrow
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -140,8 +137,8 @@ func (d *DB) schemaDot() string { return dialect.SQLite.Quote(d.schema()) + "." 
 
 // File returns the path that SQLite has for the file of a database, such as main, or "" for one in
 // memory. It is absolute, and SQLite has followed links. An answer that names no such database, or
-// NULL as its file, is none of SQLite's own, and proves nothing: that is an error which matches
-// [ErrNotDurable]. The database is not read, so that nobody's lock is in the way.
+// gives NULL as its file, does not come from SQLite and proves nothing, so it is an error that matches
+// [ErrNotDurable].
 func File(ctx context.Context, e dialect.Executor, schema string) (file string, err error) {
 	var path sql.NullString
 	err = dialect.Each(ctx, e, func(rows *sql.Rows) error {
@@ -175,6 +172,7 @@ func (t *Tx) checkFile(ctx context.Context, path, of string) (openFile, error) {
 	if err := t.pragma(ctx, of+"journal_mode", &mode); err != nil {
 		return openFile{}, err
 	}
+	t.dirty = mode == "wal"
 	if mode == "off" || mode == "memory" {
 		return openFile{}, fmt.Errorf("%w: journal_mode is %s; want wal, delete, truncate or persist", ErrNotDurable, mode)
 	}
@@ -196,7 +194,8 @@ func (t *Tx) opened(ctx context.Context, path, of, mode string) (o openFile, err
 	if o.mark, err = t.markLog(ctx, path, o.wal); err != nil || !o.wal {
 		return o, err
 	}
-	if _, err := os.Lstat(path + "-shm"); !errors.Is(err, fs.ErrNotExist) {
+	indexed, _, err := identify(path+"-shm", new(filesystem.Identity))
+	if err != nil || indexed {
 		return o, err
 	}
 	var locking string
