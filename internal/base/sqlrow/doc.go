@@ -39,8 +39,8 @@
 //     path: its folder may be mounted several times, the file itself may not. Any other one is
 //     [ErrNotDurable]. Once the file, or the write-ahead log that a connection has open, was
 //     replaced, every transaction is [ErrReplaced]. What was committed is then in the file, unless a
-//     reader of an older state has kept it in the log. A transaction has the folder of the file
-//     locked (flock), where the system has such locks, and waits while another program has.
+//     reader of an older state has kept it in the log. A transaction in WAL mode has the folder of
+//     the file locked (flock), where the system has such locks, and waits while another program has.
 //   - A body uses the context of Do and nothing of the pool, because with a single connection it
 //     would wait for itself. It may run several times. It writes only to its own variables, because
 //     Do may return before it ends.

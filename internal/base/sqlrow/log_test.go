@@ -364,6 +364,27 @@ func TestTheFolderIsLockedFromBeforeATransactionUntilTheLogIsCopied(t *testing.T
 	}
 }
 
+// SQLite keeps its locks of such a file on the file itself.
+func TestATransactionWithoutALogNeedsNoLockOfTheFolder(t *testing.T) {
+	d, c := watched(t, "_journal_mode=DELETE")
+	unlock, err := filesystem.TryLock(filepath.Dir(c.DSN[len("file:"):strings.Index(c.DSN, "?")]))
+	if err != nil || unlock == nil {
+		t.Fatalf("TryLock() = %v, locked by another: %v", err, unlock == nil)
+	}
+	defer unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c.After = func(query string) error {
+		if query == "PRAGMA busy_timeout = 5000" { // an attempt has ended
+			cancel()
+		}
+		return nil
+	}
+	if n, err := bump(ctx, d); n != 8 || err != nil {
+		t.Errorf("Do() in a folder that is locked = %d, %v; want 8", n, err)
+	}
+}
+
 func TestATransactionWaitsForTheLockOfTheFolderUntilItsContextEnds(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		d, c := watched(t, "_journal_mode=WAL&_busy_timeout=1234")

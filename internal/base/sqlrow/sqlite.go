@@ -50,8 +50,8 @@ func (t *Tx) beginSQLite(ctx context.Context) error {
 	return nil
 }
 
-// openSQLite returns the file of the database, which it checks. If the transaction writes, it has the
-// lock of the folder.
+// openSQLite returns the file of the database, which it checks. If the transaction writes into a
+// write-ahead log, it has the lock of the folder.
 func (t *Tx) openSQLite(ctx context.Context, writes bool) (openFile, error) {
 	// SQLite's own wait for a lock does not end with ctx, so it is turned off, and Do waits.
 	if err := t.needPragma(ctx, "busy_timeout", func(n int64) bool { return n == 0 }, 0); err != nil {
@@ -66,7 +66,7 @@ func (t *Tx) openSQLite(ctx context.Context, writes bool) (openFile, error) {
 		return openFile{}, fmt.Errorf("%w: %s is in memory; use a file", ErrNotDurable, schema)
 	}
 	file, err := t.checkFile(ctx, path, t.db.schemaDot())
-	if err != nil || !writes {
+	if err != nil || !writes || !file.wal {
 		return file, err
 	}
 	// Not before, because a connection has its log open when it waits for the lock, and must have its mark.
