@@ -96,7 +96,7 @@ type Config struct {
 // Where the program may not create tables the error is a [*sqlstore.TableError], whose text has
 // the statements for whoever may. Where another schema has the table, it is
 // [sqlstore.ErrOtherSchema]. Where the tables are there and the program may only read them, the
-// text of the error has the rights to grant. The other errors are those of [lease.Acquire]. For other
+// text of the error has the rights to grant. The other errors come from [lease.Acquire]. For other
 // stores and other settings, call that function and core.New; docs/workers.md shows how.
 func Open(ctx context.Context, db *sql.DB, c Config) (*core.Generator, error) {
 	if c.Namespace == "" {

@@ -319,7 +319,8 @@ func TestOpenWorksBesideATransactionOfTheProgram(t *testing.T) {
 }
 
 // The program opens the database by a driver and a name of its own. Its file of leases is opened by
-// the same driver, whose options are those of the program's names and not of that file.
+// the same driver, with the options in the program's data source name, not with options
+// for that file.
 func TestTheFileOfLeasesIsOpenedWhateverItsNameIs(t *testing.T) {
 	for _, name := range []string{"a b", "a?mode=memory", "a#b", "100%", "%20", "a&b=c;d", "ä", "a+b", "\x01", "a\nb", "'", `"`, "[x]", `C:\x`, "file:x", "?vfs=memdb", "x?_pragma=y"} {
 		t.Run(url.PathEscape(name), func(t *testing.T) {

@@ -37,11 +37,11 @@ const (
 	// Leaf waits.
 	Wait
 
-	// Backfill follows the wall clock back and uses the numbers that are left in earlier ticks,
-	// of which it remembers the last 256 in a ring. An ID then has the wall clock's time, and a
-	// step within the ring causes no outage unless those ticks are full. But IDs are NOT IN
-	// ORDER: an ID after a step back is smaller than the IDs before it. Each call reads both
-	// clocks and costs about twice as much.
+	// Backfill follows the wall clock back and uses the numbers that are left in earlier ticks.
+	// A ring remembers the last 256 of them. An ID then has the wall clock's time, and a step
+	// within the ring causes no outage unless those ticks are full. But IDs are NOT IN ORDER:
+	// an ID after a step back is smaller than the IDs before it. Each call reads both clocks
+	// and costs about twice as much.
 	//
 	// It returns a [*ClockBackError] for a tick that the ring has forgotten, and for one before
 	// the generator was made.

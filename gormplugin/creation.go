@@ -175,7 +175,7 @@ func (in *installation) assign(db *gorm.DB) {
 // fill assigns the missing keys, all or none, and refuses rows that cannot be stored.
 //
 // It runs before the hooks and after them, also for a model without hooks: other plugins' callbacks
-// run in between, of which GORM tells nothing, and so do the hooks of rows that these belong to. To
+// run in between, and GORM does not report them; so do the hooks of rows that these belong to. To
 // read a row again takes some 40 ns, of the 3,000 that GORM takes for it.
 func (c *creation) fill() (err error) {
 	if c.rows, err = rowsOf(c.stmt); err != nil || c.rows.len() == 0 {

@@ -23,7 +23,7 @@ const (
 )
 
 // A policy decides which fields hold keys of the plugin, by their types, their tags and the
-// options. Everything in the package that has to know asks it. The zero policy is that of a
+// options. Everything in the package that has to know asks it. The zero policy belongs to a
 // plugin without options.
 type policy struct {
 	integers  bool // see WithIntegerKeys

@@ -56,7 +56,7 @@ type (
 	}
 )
 
-// verified returns the lines of what Verify returns, each of which is an error of the list.
+// verified returns the lines of what Verify returns, one for each error in the list.
 func verified(t *testing.T, db *gorm.DB, plugin *gormplugin.Plugin, models ...any) []string {
 	t.Helper()
 	err := plugin.Verify(db, models...)

@@ -110,7 +110,7 @@ func (w *writer) bound(l *load, err error) error {
 // would tell. The statement is undone and the transaction goes on, so that parts of it can be sent
 // again, the first half first. A half that fails is undone and halved again. A half that succeeds
 // stays, because the row may have failed for one before it in the same statement. This takes two
-// statements for each doubling of the rows, all of which are rolled back with the call. A server is
+// statements for each doubling of the rows, and all are rolled back with the call. A server is
 // asked nothing again, whose triggers would fire twice and may act beyond the transaction.
 //
 // After an error of two kinds of SQLite constraints nothing is sent again: ON CONFLICT ROLLBACK

@@ -253,8 +253,8 @@ func (s *keySpan) add(id types.Snowflake) {
 	s.first, s.last = min(s.first, id), max(s.last, id)
 }
 
-// spans are those of the primary keys that the rows of a table had before the call, and of the
-// keys to which they refer.
+// spans has the spans of the primary keys that the rows of a table had before the call, and of
+// the keys to which they refer.
 type spans struct{ own, foreign keySpan }
 
 // overlap reports whether a row may refer to another one of the call by a key that both had before

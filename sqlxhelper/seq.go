@@ -33,8 +33,8 @@ const seqRows = 5000
 //
 // Rows are kept until a few thousand are sent together. A struct is copied when it is yielded,
 // with the bytes of its []byte fields, so that the sequence may use it, and the slice of a
-// bufio.Scanner, for the next row. Whatever else a row refers to must stay as it is until
-// InsertSeq returns, and so must a struct behind a pointer: yield each pointer once.
+// bufio.Scanner, for the next row. Do not change what else a row refers to, nor a struct
+// behind a pointer, until InsertSeq returns: yield each pointer once.
 //
 // Keys are set in structs behind pointers before yield returns, except in an upsert, and those
 // of other structs are not returned. The source is asked for one key per pointer, and for the

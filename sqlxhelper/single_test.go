@@ -80,7 +80,7 @@ func TestStatementOnAPoolHasOneOutcome(t *testing.T) {
 		{name: "WrappedPreset", wrap: true, preset: true, db: &faulty{}, rows: []int64{7, 8}},
 		{name: "WrappedPresetAnswerLost", wrap: true, preset: true, db: &faulty{commits: []fate{answerLost}}, rows: []int64{7, 8}, looks: 1},
 
-		// Its driver reports that only for statements that it has not sent.
+		// Its driver reports that only for statements that never left it.
 		{name: "MySQLBadConnection", dialect: MySQL, db: &faulty{sends: []fate{sendLost}}, rows: []int64{7, 8}, sends: 2},
 		{name: "MySQLAnswerLostThenBadConnections", dialect: MySQL, db: &faulty{sends: append([]fate{{err: errors.New("invalid connection")}}, repeat(sendLost, 9)...)}, want: []error{ErrCommitUnknown, errors.New("invalid connection")}, sends: 3, looks: 1},
 		{name: "MySQLAnswerLost", dialect: MySQL, db: &faulty{sends: []fate{{applied: true, err: errors.New("invalid connection")}}}, rows: []int64{7, 8}, sends: 1, looks: 1},

@@ -54,7 +54,8 @@ func (c *conflict) apply(d *traits, t *table) error {
 	return nil
 }
 
-// writtenColumns returns the columns that an option names, all of which have to be written.
+// writtenColumns returns the columns that an option names. All must be columns that are
+// written.
 func (t *table) writtenColumns(option string, names []string) ([]column, error) {
 	found := make([]column, len(names))
 	for i, name := range names {

@@ -71,7 +71,7 @@ func (r *rows) walk(b batch) error {
 	} else {
 		err = r.visit(root, b.value)
 	}
-	// Level by level and not by recursion: the rows may be a list of a million, each of which
+	// Level by level and not by recursion: the rows may be a chain of a million, where each
 	// holds the next.
 	for done := 0; err == nil && done < len(r.structs); {
 		end := len(r.structs)

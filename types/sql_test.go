@@ -223,7 +223,7 @@ func TestValueIsAlwaysAnInt64(t *testing.T) {
 	}
 }
 
-// Scan would refuse the row for as long as it is stored.
+// Scan would refuse the row until somebody corrects it.
 func TestValueRefusesWhatScanWouldNotReadBack(t *testing.T) {
 	var ve *types.ValueError
 	for _, n := range []int64{-1, -5, math.MinInt64} {

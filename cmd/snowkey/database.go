@@ -170,7 +170,7 @@ func (d *database) each(ctx context.Context, scan func(*sql.Rows) error, query s
 	return d.hide(rows.Err())
 }
 
-// mysqlConnector returns the connector of a URL. Its parameters are those of the driver, and
+// mysqlConnector returns the connector of a URL. It takes the driver's parameters, and
 // socket, the path of a socket in place of the host.
 func mysqlConnector(l location) (driver.Connector, error) {
 	config := mysql.NewConfig()
@@ -195,7 +195,8 @@ func mysqlConnector(l location) (driver.Connector, error) {
 	return mysql.NewConnector(config)
 }
 
-// confirm asks before something is written. Only -yes answers where nobody can.
+// confirm asks before something is written. Without a terminal only -yes
+// answers.
 func (o *options) confirm(ctx context.Context, question string) error {
 	if o.yes {
 		return nil

@@ -343,7 +343,7 @@ func TestMaintainWithDropGoesOnWhereARunHasEnded(t *testing.T) {
 	}, "PostgreSQL", "MariaDB", "MySQL")
 }
 
-// divided returns statements that were printed, some of which have semicolons in them.
+// divided returns the statements of a text. Some have semicolons in them.
 func divided(printed string) (statements []string) {
 	for part := range strings.SplitSeq(strings.TrimSuffix(printed, ";\n"), ";\n") {
 		if n := len(statements); n > 0 && unfinished(statements[n-1]) {

@@ -341,7 +341,7 @@ func (e *examination) quoted(c keyColumn) (table, column string) {
 // ends returns the smallest and the greatest key, and whether there is one. A bad value is a finding.
 func (e *examination) ends(ctx context.Context, c keyColumn) (first, last int64, some bool, err error) {
 	table, column := e.quoted(c)
-	// Two queries, each of which reads one end of an index on every database.
+	// Two queries: each reads one end of an index on every database.
 	for i, at := range []*int64{&first, &last} {
 		var text sql.NullString
 		query := fmt.Sprintf("SELECT %s(%s) FROM %s", []string{"min", "max"}[i], column, table)
@@ -402,7 +402,7 @@ func (e *examination) otherLayouts(first, last int64) (fits []string) {
 // newest is how many keys are looked at without -full, and how many a query returns.
 const newest = 10_000
 
-// A maker is a worker number with the keys that it made while nobody had it.
+// A maker is a worker number with the keys that it made while it had no holder.
 type maker struct {
 	holderKey
 	count int64
@@ -475,7 +475,7 @@ func (e *examination) page(ctx context.Context, query string) (ids []types.Snowf
 	return ids, err
 }
 
-// strange reports the keys of a worker number that nobody had then.
+// strange reports the keys of a worker number that had no holder then.
 func (e *examination) strange(ctx context.Context, c keyColumn, m maker) error {
 	spans, err := e.holders(ctx, m.holderKey)
 	if err != nil {

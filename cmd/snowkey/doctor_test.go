@@ -364,7 +364,7 @@ func TestDoctorKnowsWhenNumbersAndYearsEnd(t *testing.T) {
 	s.well(t, "-leases "+elsewhere.url+" -namespace "+second)
 }
 
-// Nobody has to give a doctor the right to write.
+// A doctor needs no right to write.
 func TestDoctorNeedsNoRightToWrite(t *testing.T) {
 	onDatabases(t, func(t *testing.T, d testDB) {
 		s := newShop(t, d)
@@ -588,7 +588,7 @@ type (
 )
 
 // An unsigned column holds every key, and programs with keys of uint want it. The statements that widen
-// a reference rewrite the table of the key too, under a lock, and nobody should do so twice.
+// a reference rewrite the table of the key too, under a lock, and once is enough.
 func TestDoctorKeepsTheSignAndMendsBoundColumnsOnce(t *testing.T) {
 	onDatabases(t, func(t *testing.T, d testDB) {
 		for _, args := range []string{"-all", "summary_items.summary_id summary_texts.id summaries.id summary_items.id", "-all summaries.id"} {

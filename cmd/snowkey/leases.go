@@ -206,8 +206,8 @@ func (o *options) store(d keysql.Dialect) sqlstore.Config {
 // ofRegions reports whether a space has no leases, but the numbers of regions.
 func ofRegions(s leasestore.Space) bool { return strings.HasSuffix(s.Layout, leasestore.RegionsMark) }
 
-// config returns the settings of a lease that fit a space. The layout and the loss guard are those
-// that are stored, so that nobody has to know them.
+// config returns the settings of a lease that fit a space. The layout and the loss guard are read
+// from the store, so that no flag has to repeat them.
 func config(s leasestore.Space) (c lease.Config, err error) {
 	text, guarded := strings.CutSuffix(strings.TrimSuffix(s.Layout, leasestore.RegionsMark), leasestore.GuardMark)
 	c = lease.Config{Namespace: s.Namespace, Datacenter: s.Datacenter, LossGuard: -1, Logger: silent}

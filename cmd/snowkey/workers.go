@@ -141,7 +141,7 @@ const longestWindow = 10 * time.Minute
 
 const workerColumns = "namespace datacenter worker state from until in renewed fence holder"
 
-// shown returns a row as it is printed.
+// shown returns the columns of a row that is printed.
 func shown(s leasestore.Space, row leasestore.Row, now leasestore.Millis) (state string, cells []any) {
 	from, until, in, renewed := "", stamp(row.Until.Time()), "", ""
 	if at, ok := row.Written(); ok {

@@ -4,8 +4,8 @@
 //	go vet -vettool=$(which snowkeyvet) ./...    # with go vet's cache
 //	snowkeyvet -fix ./...                        # and make the edits that are safe
 //
-// Package keycheck lists the rules, each of which is the category of its diagnostics in the
-// output of -json. An editor shows them where it runs go vet or golangci-lint: in VS Code the
+// Package keycheck lists the rules. In the output of -json, a rule is the category of its
+// diagnostics. An editor shows them where it runs go vet or golangci-lint: in VS Code the
 // setting "go.vetFlags": ["-vettool=/path/to/snowkeyvet"]. gopls cannot load analyzers. For
 // golangci-lint, package golangci is a module plugin.
 //

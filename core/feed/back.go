@@ -73,8 +73,8 @@ func (f *Feed) stored(ctx context.Context, q querier) (r stored, err error) {
 }
 
 // raise raises the fence to a key, never lowers it, and returns where it is, for a reader that has read
-// up to a position. It returns an error that matches ErrWentBack if the database has gone back, or had
-// before and nobody has acknowledged it.
+// up to a position. It returns an error that matches ErrWentBack if the database has gone back, now
+// or before, and no call has acknowledged it.
 func (f *Feed) raise(ctx context.Context, s session, key, read types.Snowflake) (after types.Snowflake, err error) {
 	tx, err := f.fence.begin(ctx, s)
 	if err != nil {
@@ -173,7 +173,7 @@ func (f *Feed) dayBefore(key types.Snowflake) types.Snowflake {
 	return l.Min(l.Parts(key).Time.Add(-forgotten))
 }
 
-// WentBack returns the key to which the database has gone back, or 0 if it has not, or if somebody has
+// WentBack returns the key to which the database has gone back, or 0 if it never did or a call has
 // acknowledged it. It does not look whether it has: Horizon and Keys do.
 func (f *Feed) WentBack(ctx context.Context) (from types.Snowflake, err error) {
 	s, err := f.session(ctx)

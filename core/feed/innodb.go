@@ -140,9 +140,10 @@ const detached = "0"
 // open returns the names of all transactions that are open: the connection and the second of the start.
 // Two of one connection and second have one name, which only makes a gate wait for the second one too.
 //
-// The list is a cache, which the server renews only after 0.1 s in which nobody has read it. A list is
-// taken for current only if it has this very query, which has a number of its own. A lock of the server keeps
-// feeds from reading in each other's 0.1 s; nothing but the time that they take depends on it.
+// The list is a cache, which the server renews only after 0.1 s without a read of it. A list is
+// taken for current only if it has this very query, which has a number of its own. A lock of the
+// server keeps feeds from reading in each other's 0.1 s; nothing but the time that they take
+// depends on it.
 func (m innoDB) open(ctx context.Context, db session) (names map[string]struct{}, all bool, err error) {
 	var locked sql.NullBool
 	if err := db.QueryRowContext(ctx, "SELECT GET_LOCK('snowkey feed', 5)").Scan(&locked); err != nil {

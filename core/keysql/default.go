@@ -84,7 +84,7 @@ const createSequence = `CREATE SEQUENCE IF NOT EXISTS {sequence} AS bigint MINVA
 
 // The sequence counts ticks and sequence numbers as one number, and a key is that number with the
 // worker put in between. nextval returns each number once. It would return one again after a
-// setval to a number that another session has passed, and so nobody may call nextval between the
+// setval to a number that another session has passed, so no session may call nextval between the
 // look at last_value and setval: setval has the lock exclusively, and nextval shares it.
 //
 // A lock must end with the call, since the transaction may stay open, and however the call ends.

@@ -491,7 +491,7 @@ func TestRegionSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// The rows of the common store are those of a layout with more numbers.
+// The rows of the common store belong to a layout with more numbers.
 func TestARegionWithFewerDatacenterBitsIsRefused(t *testing.T) {
 	common, own := newSite(), newSite()
 	for n := range 6 {

@@ -13,10 +13,10 @@
 // # What it hides, and what it is not
 //
 // Without the secret key of the Codec, a text tells neither the time of its row nor the worker, nor
-// how many rows there are, nor the texts of the rows before and after it, and nobody can make one
-// that decodes. It does tell the prefix, six bits that name the secret, and whether two texts are of
-// one row, because an ID has one text for each secret. Compare IDs rather than texts, which change
-// with the secret.
+// how many rows there are, nor the texts of the rows before and after it. Without the key no text
+// can be made that decodes. It does tell the prefix, six bits that name the secret, and whether two
+// texts are of one row, because an ID has one text for each secret. Compare IDs rather than texts,
+// which change with the secret.
 //
 // It is not a permission, because a text that was shown stays valid, and stays in logs, bookmarks and
 // Referer headers. Check whose row it is. It authenticates nothing besides the ID. It is never a

@@ -44,7 +44,7 @@ func ExampleNew() {
 	// 0 true
 }
 
-// An Order is in the database, and has the key that nobody outside sees.
+// An Order is in the database, and has the key that stays inside.
 type Order struct {
 	ID     types.ID[Order]
 	Number string

@@ -26,7 +26,7 @@ var customerIDs, _ = publicid.New(publicid.Config{Prefix: "customer", Keys: keys
 
 func (Customer) PublicIDs() *publicid.Codec { return customerIDs }
 
-// Forgotten has no Codec, because nobody made it.
+// Forgotten has no Codec, because the program forgot to make it.
 type Forgotten struct{}
 
 func (Forgotten) PublicIDs() *publicid.Codec { return nil }

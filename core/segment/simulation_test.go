@@ -57,7 +57,7 @@ func (n *network) pause() {
 	time.Sleep(d)
 }
 
-// current returns the row as it is between two operations.
+// current returns the row between two operations.
 func (n *network) current() segment.Row {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -80,7 +80,8 @@ func (b *bar) clear() {
 	}
 }
 
-// write ignores errors: a load does not fail because nobody can watch it.
+// write ignores errors: a load does not fail because its progress cannot be
+// shown.
 func (b *bar) write(format string, args ...any) { _, _ = fmt.Fprintf(b.out, format, args...) }
 
 // perSecond is a rate as text, "-" where the clock has not moved.

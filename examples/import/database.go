@@ -19,8 +19,8 @@ import (
 // creates the file only if load returns nil.
 //
 // A new database is filled in a folder of its own, beside the place where it
-// belongs, and gets its name when it is complete. Nobody sees half of one, and after
-// a power cut a folder is left that is not taken for a database.
+// belongs, and gets its name when it is complete. No program sees half of one, and a
+// power cut leaves a folder that is not taken for a database.
 func inDatabase(ctx context.Context, path string, load func(*sqlx.DB) error) (err error) {
 	if path == "" {
 		return errors.New("-db is empty, want the name of a file")

@@ -60,7 +60,7 @@
 // Order lines take none: 3,000,000 of them with 750,000 orders took 205 MB. A row
 // is at most 1 MiB of text.
 //
-// While a load runs nobody else can write to the database. In the write-ahead mode
-// others can read it, and the log grows by as much as is loaded. In SQLite's
+// While a load runs no other program can write to the database. In the write-ahead
+// mode others can read it, and the log grows by as much as is loaded. In SQLite's
 // default mode they cannot read once the changes no longer fit in the cache.
 package main

@@ -305,7 +305,8 @@ func (o *office) check(ctx context.Context, out io.Writer, at time.Time) error {
 	return nil
 }
 
-// numbersOf reads the numbers of a year, one at a time. The error is that of the rows.
+// numbersOf reads the numbers of a year, one at a time. It returns the error of the
+// rows.
 func (o *office) numbersOf(ctx context.Context, pattern string) (numbers iter.Seq[int64], failure *error) {
 	failure = new(error)
 	return func(yield func(int64) bool) {

@@ -195,7 +195,7 @@ func (d *database) read(ctx context.Context, run string) (all []row, err error) 
 	return all, rows.Err()
 }
 
-// writable reports whether nobody keeps the SQLite files locked for long.
+// writable reports whether the SQLite files can be locked soon.
 func (p place) writable(ctx context.Context) bool {
 	for _, file := range []string{p.File, p.leasesFile()} {
 		db, err := openSQLite(file, time.Second)

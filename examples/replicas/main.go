@@ -109,7 +109,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return told
 }
 
-// perform plays the story and returns the processes of it, all of which have
+// perform plays the story and returns its processes when all of them have
 // ended.
 func perform(ctx context.Context, s story, task assignment, screen *screen) ([]*process, error) {
 	ctx, stop := context.WithCancel(ctx)

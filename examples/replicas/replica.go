@@ -139,8 +139,8 @@ func writeRows(ctx context.Context, db *database, keys *core.Generator, a assign
 	}
 }
 
-// write inserts the rows. It does not end with ctx, or nobody would know whether
-// they are in the database.
+// write inserts the rows. It does not end with ctx, which would leave open
+// whether they are in the database.
 func write(ctx context.Context, db *database, from author, ids []types.Snowflake) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), writePatience)
 	defer stop()

@@ -38,8 +38,7 @@ const (
 )
 
 // A reservation is the time, from From up to but not including Until, for which
-// one lease has one worker number. All its IDs must be in there, and nobody
-// else's.
+// one lease has one worker number. All its IDs must be in there, and no others.
 type reservation struct {
 	Worker int64             `json:"worker,omitempty"`
 	Epoch  int64             `json:"epoch,omitempty"` // grows with each lease of this worker number
@@ -95,8 +94,8 @@ func (j journal) Renew(ctx context.Context, n leasestore.Renewal) (leasestore.Re
 	}})
 }
 
-// Release tells before it asks. The lease has no IDs at or after n.End, whether
-// the store does as it is asked or not; and if it does, the next may begin there.
+// Release tells before it asks. The lease has no IDs at or after n.End, whatever
+// the store does; if the request succeeds, the next may begin there.
 func (j journal) Release(ctx context.Context, n leasestore.Release) error {
 	err := j.to.send(report{What: reserved, reservation: reservation{
 		Worker: n.Worker, Epoch: n.Epoch, Until: n.End,

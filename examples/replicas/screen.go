@@ -32,7 +32,7 @@ func newScreen(out io.Writer) *screen {
 }
 
 // isTerminal reports whether out is a character device: a terminal, and not a
-// pipe or a file. (/dev/null is one too, but nobody looks.)
+// pipe or a file. (/dev/null is one too, which does no harm.)
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(interface{ Stat() (os.FileInfo, error) })
 	if !ok {

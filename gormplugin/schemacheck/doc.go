@@ -25,12 +25,12 @@
 // a column that foreign keys bind, it also reads about the tables at their other ends. It
 // runs no statement of a finding.
 //
-// [Finding.Fix] says in words what to do, and [Finding.SQL] has the statements where the
-// database can alter a table in place. They convert every value to the key that it stands
-// for, or fail before anything has changed: if a value might not be a key, they begin with a
-// SELECT that fails on it. Foreign keys, NOT NULL, defaults and comments stay. Read the
-// statements, and try them on a copy. SQLite cannot alter a column, so there a finding describes,
-// for the table at hand, the steps of SQLite's documentation.
+// [Finding.Fix] says in words what to do, and [Finding.SQL] has the statements if the database
+// alters tables in place. They convert every value to the key that it stands for, or fail before
+// anything has changed: if a value might not be a key, they begin with a SELECT that fails on it.
+// Foreign keys, NOT NULL, defaults and comments stay. Read the statements, and try them on a
+// copy. SQLite cannot alter a column, so there a finding describes, for the table at hand, the
+// steps of SQLite's documentation.
 //
 // Other findings without statements are values without one meaning as keys, such as UUIDs, bytes,
 // JSON and rounded floats; columns of views and foreign tables, generated columns, and one that

@@ -13,7 +13,7 @@
 //
 // The other forms of the library need no reader: String, Bytes and JSON are the decimal text that
 // package types reads and writes, IntBytes are the bytes of [types.Snowflake.MarshalBinary], and
-// Base2 and Base36 are those of [strconv.ParseInt].
+// Base2 and Base36 agree with [strconv.ParseInt].
 //
 // This package is stable.
 package bwmarrin

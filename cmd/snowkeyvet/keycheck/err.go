@@ -41,7 +41,7 @@ func (c *checker) checkError(call *ssa.Call) {
 	c.walk(err.Block(), slices.Index(err.Block().Instrs, ssa.Instruction(err)), uses{key: key, err: err, what: what, seen: map[*ssa.BasicBlock]bool{err.Block(): true}})
 }
 
-// uses are those of a key beside an error.
+// uses are the uses of a key beside an error.
 type uses struct {
 	key, err ssa.Value
 	what     string

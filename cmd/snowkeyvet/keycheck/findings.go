@@ -13,7 +13,7 @@ import (
 	"github.com/snowkey/snowkey/cmd/snowkeyvet/models"
 )
 
-// Findings are diagnostics, of which there is one of a category at a position.
+// Findings are diagnostics, at most one of a category at a position.
 type Findings struct {
 	fset      *token.FileSet
 	generated map[string]bool // files that a program has written

@@ -5,7 +5,7 @@
 // From there it follows assignments, calls, comparisons, composite values and the methods of
 // interfaces through all packages at once: whatever such an integer flows into is a key as well.
 // Integers of other modules end the way, with a conversion. A conversion between integers of the
-// program ends it too, unless all names on the other side are those of keys.
+// program ends it too, unless all names on the other side are names of keys.
 //
 // Of a type that has several integers, one is followed, and the keys of its maps as another. Struct
 // fields of a generic type's type argument are not followed. What the edits leave there does not
@@ -269,7 +269,7 @@ type shape struct {
 	params, results []shape
 }
 
-// flow makes two types agree, one of which the value src has.
+// flow makes two types agree. The value src has one of them.
 func (p *Program) flow(to, from shape, src ast.Expr, info *types.Info) {
 	p.join(to.elem, from.elem, src, info)
 	p.join(to.key, from.key, src, nil)

@@ -174,8 +174,8 @@ func (r *Row) Retired() bool { return r.Until >= Retired }
 const RelayoutEpochs = 1_000_000_000
 
 // Written returns when the lease or the region that holds the row has claimed or renewed it last, by the
-// clock of its process, and false if nobody holds it or if the nonce does not say, such as that of an
-// earlier version.
+// clock of its process, and false if the row is free or its nonce, such as one of an earlier
+// version, does not say.
 func (r *Row) Written() (at time.Time, ok bool) {
 	if r.Owner == "" || len(r.Nonce) != 32 {
 		return at, false

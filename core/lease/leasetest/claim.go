@@ -96,7 +96,7 @@ func guardDelaysTakeover(s *suite) {
 	s.a.hold(c)
 }
 
-// holdersAreListed checks that a row shows the name of its holder as long as it is held.
+// holdersAreListed checks that a row shows the name of its holder while it is held.
 func holdersAreListed(s *suite) {
 	for _, name := range []string{"", "web-1.example", strings.Repeat("h", 64), ` 'a', "b"; %s \ {c} `} {
 		c := s.newClaim()

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The ways to take keys and worker numbers from Redis that docs/alternatives.md describes, none
-// of which this package uses.
+// The ways to take keys and worker numbers from Redis that docs/alternatives.md describes. This
+// package uses none of them.
 
 // Redis writes its log before each answer, unless a slow disk makes it postpone that, and syncs
 // it according to appendfsync. What the kernel has survives a crash of the server but not of

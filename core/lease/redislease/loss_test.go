@@ -42,7 +42,7 @@ func holdAndRenew(t *testing.T, s *redislease.Store, in leasestore.Space) (c lea
 	return c, renewed
 }
 
-// takeOver claims the only row of a space as soon as it is free.
+// takeOver claims the only row of a space once it is free.
 func takeOver(t *testing.T, s *redislease.Store, in leasestore.Space) (leasestore.Claim, leasestore.Reply) {
 	t.Helper()
 	for range 20 {

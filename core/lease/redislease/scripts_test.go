@@ -79,8 +79,8 @@ func (p place) put(t *testing.T, client *redis.Client, s leasestore.Space, row l
 	}
 }
 
-// The scripts say in Lua what package lease says in Go. Random rows and requests, some of which
-// no sequence of operations would lead to, find where they differ. Values are chosen to
+// The scripts say in Lua what package lease says in Go. Random rows and requests find where
+// they differ, among them rows that no sequence of operations leads to. Values are chosen to
 // coincide often, at the edges of each comparison, and beyond what a C long of 32 bits or 14
 // digits can hold.
 func TestScriptsDoWhatThePureFunctionsSay(t *testing.T) {

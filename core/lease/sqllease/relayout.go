@@ -10,11 +10,11 @@ import (
 	"github.com/snowkey/snowkey/core/sqlstore"
 )
 
-// Relayout gives a namespace another layout: from is the space as it is stored, and to the same with
-// another Layout and number of Workers. No ID of a later lease has a time before until. rows are all
-// rows of from, as [leasestore.Lister] has read them. If one has changed since, the error is a
-// [*leasestore.LostError] and nothing is done, so that what the caller has concluded from the rows still
-// holds when the layout changes.
+// Relayout gives a namespace another layout: from is the space that is stored, and to the same with
+// another Layout and number of Workers. No ID of a later lease has a time before until. rows are
+// all rows of from, as [leasestore.Lister] has read them. If one has changed since, the error is a
+// [*leasestore.LostError] and nothing is done, so that what the caller has concluded from the rows
+// still holds when the layout changes.
 //
 // It is for the command snowkey, whose "workers empty" decides whether a namespace is unused and whether
 // IDs of the two layouts could be equal. Relayout itself refuses a namespace with rows of several

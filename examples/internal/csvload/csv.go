@@ -26,7 +26,7 @@ const (
 	MaxCents    = 1_000_000 * 100
 )
 
-// A RowError says which line of which file cannot be used, and why.
+// A RowError names the file and the line that cannot be used, and says why.
 type RowError struct {
 	File   string
 	Line   int

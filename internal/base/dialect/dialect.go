@@ -74,7 +74,7 @@ func (d Dialect) AppendPlaceholder(b []byte, n int) []byte {
 	return append(b, '?')
 }
 
-// Bind replaces every '?' in text, each of which must be a parameter, with d's placeholders.
+// Bind replaces every '?' in text with d's placeholders. Each '?' must be a parameter.
 func (d Dialect) Bind(text string) string {
 	if d != PostgreSQL {
 		return text

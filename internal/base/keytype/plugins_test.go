@@ -112,7 +112,7 @@ func withoutUpserts(t *testing.T) map[string]func(table string, row any) error {
 	return writers
 }
 
-// refused reports whether err is that of a model, and as it is the only one, whether there is one.
+// refused reports whether err refuses the model.
 func refused(t *testing.T, name string, row any, err error) bool {
 	typed := errors.As(err, new(*gormplugin.ModelError)) || errors.As(err, new(*sqlxhelper.PlanError))
 	if typed != (err != nil) {

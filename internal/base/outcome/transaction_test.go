@@ -35,7 +35,7 @@ func (s *slow) Rollback() error {
 
 func succeeds(Tx) error { return nil }
 
-// SQLite has no server for which a call could wait in vain.
+// SQLite has no server that could leave a call waiting.
 func TestEndOfATransactionOnSQLiteIsWaitedFor(t *testing.T) {
 	errFailed := errors.New("failed")
 	for want, fn := range map[End]func(Tx) error{Committed: succeeds, RolledBack: func(Tx) error { return errFailed }} {

@@ -86,8 +86,8 @@ func (f *finder) targets() (keys, rest []Key) {
 		}
 	}
 	// Of several partial ones it stands for those whose conditions follow from its own, which only
-	// the database can tell. A row that fulfils the target's condition has met one that does too. Of
-	// the others, none equals a stored row in any of them that it has not met.
+	// the database can tell. A row that fulfils the target's condition has met one that does too.
+	// The others equal no stored row in any of them, except one that they have met.
 	if len(partial) > 1 {
 		own := partial
 		partial = []Key{partial[0]}

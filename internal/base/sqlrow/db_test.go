@@ -143,7 +143,7 @@ func TestTheFirstTransactionOnTiDBBeginsAnew(t *testing.T) {
 	}
 }
 
-// opens returns openPostgreSQL with its limit, as it is sent.
+// opens returns the text of openPostgreSQL that is sent, with its limit.
 func opens(limit string) string { return strings.Replace(openPostgreSQL, "?", "E'"+limit+"'", 1) }
 
 func TestTransactionOnPostgreSQLSendsThis(t *testing.T) {

@@ -27,7 +27,7 @@ const (
 )
 
 // sources are what is measured one ID at a time, with wideBits. The floor is the least that an
-// ordered ID with the time in it can cost: one clock reading, one number that nobody else has.
+// ordered ID with the time in it can cost: one clock reading, one number that no other ID has.
 var sources = []source{{"floor=Since+Add", startFloor}, fixed("snowkey")}
 
 // fixed returns snowkey with a fixed number of the worker.

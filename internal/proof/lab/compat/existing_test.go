@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The layouts of docs/existing.md are those of this package, which read keys of the libraries.
+// The layouts of docs/existing.md equal those in this package, which read keys of the
+// libraries.
 func TestThePageAboutApplicationsThatExistHasTheLayouts(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("../../../../docs", "existing.md"))
 	must(t, err)

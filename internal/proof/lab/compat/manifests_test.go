@@ -43,8 +43,9 @@ func TestPartsOfManifestsOnThePagesAreValid(t *testing.T) {
 	}
 }
 
-// checkPart returns the kind of which a block is a part, or nothing for other YAML. It reads the part as a server
-// does with strict validation: fields that it does not know, and those given twice, are errors.
+// checkPart returns the kind that a block is a part of, or nothing for other YAML. It reads the
+// part as a server does with strict validation: fields that it does not know, and those given
+// twice, are errors.
 func checkPart(text string) (kind string, err error) {
 	var object any
 	first, _, _ := strings.Cut(text, "\n")

@@ -51,8 +51,8 @@ type Leases struct {
 	// For is how long the run takes at least. Zero: what -chaos.for says.
 	For time.Duration
 
-	// Brief ends a run that must repeat IDs after For also if it has not. The caller looks at
-	// the Result, and may begin another.
+	// Brief ends a run that must repeat IDs after For even if none was repeated. The caller
+	// looks at the Result, and may begin another.
 	Brief bool
 
 	// Calm leaves the processes alone: they are neither stopped nor killed, and their
@@ -161,9 +161,9 @@ func (r *leaseRun) forgetInTime() {
 	r.forget = time.Now().Add(between(r.random, r.rules.window()/4, 3*r.rules.window()/2))
 }
 
-// checkHolders fails the test if an ID has a time at which, as the store tells, nobody held its worker
-// number. The processes are dead. A request of theirs may still be under way. It can raise a limit, or be a
-// release, whose limit is after all IDs.
+// checkHolders fails the test if an ID has a time at which, by the store's records, its worker
+// number was free. The processes are dead. A request of theirs may still be under way. It can raise
+// a limit, or be a release, whose limit is after all IDs.
 func (r *leaseRun) checkHolders(f numberFiles) {
 	r.t.Helper()
 	space := leasestore.Space{Namespace: r.namespace, Workers: r.chaos.Rows}

@@ -220,8 +220,8 @@ func (h *hold) changed(o Operation) bool {
 	return true
 }
 
-// takeovers returns how many claims, at least, were of rows that nobody had given back. It counts rows that
-// were forgotten. The last hold on each row is left out, since nobody has taken it over.
+// takeovers returns how many claims, at least, were of rows that had not been given back. It counts
+// rows that were forgotten. The last hold on each row is left out, since it was not taken over.
 func (e events) takeovers() (n int) {
 	rows := map[int64]bool{}
 	for _, h := range e.holds {

@@ -66,8 +66,8 @@ func readNumbers(dir string) (numberFiles, error) {
 	return all, nil
 }
 
-// duplicates returns how many numbers there are, and those that are repeated, each as
-// often as it is.
+// duplicates returns how many numbers there are, and each repeated one as often as it
+// is repeated.
 func (n numberFiles) duplicates() (count int, repeated []types.Snowflake) {
 	all := slices.Concat(slices.Collect(maps.Values(n))...)
 	return len(all), Repeated(all)

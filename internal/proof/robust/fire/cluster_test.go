@@ -134,7 +134,8 @@ func hosts(nodes ...*node) (all []*Host) {
 	return all
 }
 
-// addresses are those of some nodes, with a port, and with something before.
+// addresses returns the addresses of some nodes, with a port, and with
+// something before.
 func addresses(nodes []*node, before, port string) string {
 	var all []string
 	for _, n := range nodes {

@@ -127,7 +127,7 @@ func askEtcd(ctx context.Context, n *node, ask func(ctx context.Context, c *clie
 // admitToEtcd starts a server with an empty disk. To the others it is a new one: under its old name
 // it would vote as if it knew what it has forgotten.
 func admitToEtcd(ctx context.Context, c *cluster, n, other *node) error {
-	// Servers refuse this for as long as they have not heard each other for five seconds.
+	// Servers refuse this until they have heard each other for five seconds.
 	err := eventually(ctx, "the members do not change", func() error {
 		return askEtcd(ctx, other, func(ctx context.Context, client *clientv3.Client) error {
 			list, err := client.MemberList(ctx)

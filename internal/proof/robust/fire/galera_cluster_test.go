@@ -114,7 +114,7 @@ func newGaleraLeases(t *testing.T) *cluster {
 	return c
 }
 
-// galeraOptions are those of a server, whatever it begins with.
+// galeraOptions are the options of a server, whatever it begins with.
 func galeraOptions(c *cluster, n *node) []string {
 	return append(servertest.MariaDBOptions(n.dir, galeraData(n)),
 		"--socket="+filepath.Join(n.dir, "s"), "--pid-file="+filepath.Join(n.dir, "pid"),

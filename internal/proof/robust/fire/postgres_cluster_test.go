@@ -208,8 +208,8 @@ func (c *postgres) fail(ctx context.Context) error {
 	return c.promote(ctx)
 }
 
-// rejoin makes the old primary, which is down and reached by nobody, the standby of the
-// new one: pg_rewind takes back what the new one does not have.
+// rejoin makes the old primary, which is down and cut off, the standby of the new one:
+// pg_rewind takes back what the new one does not have.
 func (c *postgres) rejoin(ctx context.Context) error {
 	old := c.standby()
 	// pg_rewind of PostgreSQL 15 believes the last checkpoint about the timeline.
@@ -231,7 +231,7 @@ func (c *postgres) rejoin(ctx context.Context) error {
 // primary comes back as its standby. Before that the standby lags by least to most: what the
 // primary acknowledges meanwhile is lost, if it does not wait.
 //
-// With an asynchronous standby nobody reaches the old primary any more when the new one
+// With an asynchronous standby no program reaches the old primary when the new one
 // begins. The loss guard needs that: a store whose halves both take writes does not go
 // back to an earlier state, it has two. And one half of the holders reaches neither for a
 // while, so that they go on with what they have reserved. A synchronous standby needs

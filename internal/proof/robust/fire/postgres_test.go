@@ -275,7 +275,7 @@ func (c *postgres) firstClaim(s lease.Store) (held leasestore.Reply) {
 }
 
 // PostgreSQL shows a write whose wait for the standby was cancelled. Here it is a release.
-// Its holder is told that nobody knows the outcome, and asks again. It finds the row lost.
+// Its holder is told that the outcome is unknown, and asks again. It finds the row lost.
 // The standby, once promoted, has the row as it was.
 //
 // It does no harm: the holder draws no ID, and others wait for the row a little longer.

@@ -46,7 +46,7 @@ type redisNode struct {
 	*redis.Client // the test's, whatever is cut
 }
 
-// A redisSet is Redis servers, some of which are replicas of others.
+// A redisSet is a set of Redis servers. Some are replicas of others.
 type redisSet struct {
 	*cluster
 	servers []*redisNode

@@ -259,7 +259,8 @@ func sentinelForgetsNamespaces(t *testing.T) Fire {
 	return f
 }
 
-// twoPrimaries returns a fire with two primaries at once, of which one without replicas refuses writes.
+// twoPrimaries returns a fire with two primaries at once, where one without replicas refuses
+// writes.
 func twoPrimaries(t *testing.T) Fire {
 	s := newSentinelSet(t, afterAlone, alone...)
 	s.together = 5 * time.Second

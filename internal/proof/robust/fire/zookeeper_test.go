@@ -93,7 +93,8 @@ func newZooKeeper(t *testing.T) *cluster {
 	return c
 }
 
-// zooKeeperMode asks a server what it is: leader or follower. It is an error if it serves nobody.
+// zooKeeperMode asks a server what it is: leader or follower. It is an error if it serves no
+// client.
 func zooKeeperMode(ctx context.Context, n *node) (string, error) {
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(n.host.IP, "2181"))

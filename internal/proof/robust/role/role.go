@@ -88,7 +88,7 @@ type keeper struct {
 	input io.Closer // open until this process ends
 }
 
-// theKeeper is that of this process.
+// theKeeper belongs to this process.
 var theKeeper = sync.OnceValues(startKeeper)
 
 func startKeeper() (keeper, error) {

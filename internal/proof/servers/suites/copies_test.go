@@ -127,7 +127,7 @@ func (g leaseTarget) fillToCopy(t *testing.T) {
 // givenOut are numbers of the three stores.
 type givenOut struct{ epoch, invoice, segment int64 }
 
-// giveOut claims the only worker number of a space, which nobody holds, and takes the others.
+// giveOut claims the free worker number of a space, the only one, and takes the others.
 func (g leaseTarget) giveOut(t *testing.T) (n givenOut) {
 	t.Helper()
 	leases, c := g.store(t, g.admin), newLease()

@@ -13,7 +13,8 @@ import (
 	"github.com/snowkey/snowkey/types"
 )
 
-// A column of JSON has strings, and the number that a key is for SQL is none of them.
+// A column of JSON has strings, and SQL compares a key as a number, which equals no
+// string.
 func TestAKeyIsInAColumnOfJSONAsItsText(t *testing.T) {
 	type readers struct {
 		ID      types.Snowflake

@@ -436,7 +436,7 @@ func counterTables(ctx context.Context, g *faultGroup) error {
 	return errors.Join(s.CreateTables(ctx), s.Define(ctx, faultSeries))
 }
 
-// bookTables are those of counters, and of what has the numbers.
+// bookTables are the tables of counters, and of what has the numbers.
 func bookTables(ctx context.Context, g *faultGroup) error {
 	return errors.Join(faultTables(ctx, g), counterTables(ctx, g))
 }
@@ -711,7 +711,7 @@ func claim(_ context.Context, g *faultGroup, cell int64, _ *sqlx.DB) (*faultRun,
 }
 
 // A leaseChange is a call for a lease that was claimed before the fault. After nil it is stored. After an error it is, or the row
-// is as it was, and the error does not say that the lease is lost, which nobody has taken.
+// is as it was, and the error does not call a lease lost that no other process has taken.
 type leaseChange struct {
 	do func(ctx context.Context, s *sqllease.Store) error
 	// done reports whether a row is as the call makes it.
@@ -786,7 +786,7 @@ func releaseLease(c leasestore.Claim, held leasestore.Row) leaseChange {
 	}
 }
 
-// fence raises the limits of all rows, which are nobody's then.
+// fence raises the limits of all rows, which have no holder then.
 func fence(c leasestore.Claim, held leasestore.Row) leaseChange {
 	f := leasestore.Fencing{Space: c.Space, Nonce: cryptorand.Text(), Until: held.Until + 60_000}
 	do := func(ctx context.Context, s *sqllease.Store) error { return s.Fence(ctx, f) }

@@ -22,10 +22,10 @@ import (
 )
 
 // A server that accepts connections and never answers is what a cut cable and a stopped host look like. No driver of
-// the three returns from each of its calls then. All calls of faultCalls end with their contexts, and so do those here, of which
-// no more is claimed.
+// the three returns from each of its calls then. All calls of faultCalls end with their contexts,
+// and so do those here; no more is claimed of them.
 
-// endingCalls are kinds of calls, each of which is prepared while the server answers.
+// endingCalls are kinds of calls. Each is prepared while the server answers.
 func endingCalls() (all []faultCall) {
 	of := func(name string, prepare func(s endingStores) (func(context.Context) error, error)) {
 		all = append(all, faultCall{name: name, ends: true, tables: endingTables, make: func(ctx context.Context, g *faultGroup, cell int64, db *sqlx.DB) (*faultRun, error) {

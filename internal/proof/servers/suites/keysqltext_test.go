@@ -16,8 +16,8 @@ import (
 	"github.com/snowkey/snowkey/internal/proof/servers/servertest"
 )
 
-// The statements of docs/reading.md write a formula, of which a spreadsheet makes the text of the key. Of a
-// number it keeps fifteen digits.
+// The statements of docs/reading.md write a formula, which a spreadsheet turns into the text of the
+// key. Of a number it keeps fifteen digits.
 func TestTheCSVOfThePageKeepsTheKey(t *testing.T) {
 	_, blocks := onPage(t, "reading.md")
 	const row = "(1234567890123456789, 'A, \"B\"')"

@@ -29,7 +29,8 @@ import (
 )
 
 // A namesTarget is a server with two schemas, in which one finds a table by the search_path or the
-// default database. Nobody else has a table there. Its pools begin in the first schema.
+// default database. No other test has a table there. Its pools begin in the first
+// schema.
 type namesTarget struct {
 	leaseTarget
 	first, second string
@@ -151,7 +152,7 @@ func wantError(t *testing.T, what string, err, want error, parts ...string) {
 	}
 }
 
-// Two services write to public.orders as two roles, one of which has a schema of its own name.
+// Two services write to public.orders as two roles, and one role has a schema of its own name.
 func TestRolesWithSchemasOfTheirOwnHaveOneTableOfLeases(t *testing.T) {
 	g := namesPostgres(t)
 	billing := newRole(t, g.admin)

@@ -155,7 +155,8 @@ func (p place) sqlx(t *testing.T) sqlxcases.Database {
 	return sqlxcases.Database{DB: p.open(t), Dialect: p.dialect()}
 }
 
-// connector returns what makes connections, for tests that wrap them. It says nothing of connections that break.
+// connector returns what makes connections, for tests that wrap them. It does not cover connections
+// that break.
 func (p place) connector() (driver.Connector, error) {
 	switch p.driver {
 	case "postgres":

@@ -374,8 +374,8 @@ func TestOperationsTakeFewRoundTrips(t *testing.T) {
 	})
 }
 
-// In a space of 32,768 rows of which a third is held, as after the crash of ten thousand processes, the
-// key leads to the sixteen rows that a claim chooses from.
+// In a space of 32,768 rows where a third is held, as after the crash of ten thousand processes,
+// the key leads to the sixteen rows that a claim chooses from.
 func TestAClaimInALargeSpaceReadsFewRows(t *testing.T) {
 	leaseTargets(t, func(t *testing.T, g leaseTarget) {
 		const claims, most = 50, 64 // 24 to find 16 free ones, and what the write looks up

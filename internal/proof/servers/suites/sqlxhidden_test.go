@@ -19,7 +19,7 @@ import (
 
 // A hiding is a way in which a row that is stored is not seen from another connection.
 type hiding struct {
-	// rights are those of the program, if it is a user to whom row level security applies.
+	// rights are the program's rights, if it is a user to whom row level security applies.
 	rights string
 	// tables makes the tables, where %s is the schema or database beside that of the test.
 	tables []string

@@ -14,7 +14,7 @@ import (
 // TiDB keeps a table, or each of its partitions, in the order of the key, cut into regions. Keys
 // that rise therefore go to one region at a time, however many SPLIT TABLE has made ahead of
 // them. Partitions are written side by side. By HASH (id), which is id % 16, they need keys with a
-// shard: the low bits of others are those of the sequence, which is 0 in most ticks of a program
+// shard: other keys have their sequence in the low bits, which is 0 in most ticks of a program
 // that is not busy. A table that is not clustered is in the order of a row ID, which has shards.
 func TestRisingKeysOnTiDBArePartitionedByTheirShardOrByKey(t *testing.T) {
 	db := openSqlx(t, "mysql", wayTo("MySQL").place(t).dsn)

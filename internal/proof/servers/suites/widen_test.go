@@ -98,7 +98,8 @@ var (
 	}
 )
 
-// histories are those of a widening: two show all that comes of another table.
+// histories are the histories of a widening: two show all that comes of another
+// table.
 func (w widening) histories(more ...history) []history {
 	if w.from == "date" || w.to == "integer" {
 		return slices.Concat(alterings, more)
