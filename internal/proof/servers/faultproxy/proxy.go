@@ -69,10 +69,10 @@ type Proxy struct {
 	server   string
 	listener net.Listener
 	wg       sync.WaitGroup
-	stop     func()        // what Stop does, once
-	done     chan struct{} // closed by Stop
-	silence  func()        // closes silent, once
-	silent   chan struct{} // closed when no answer passes any more
+	stopped  context.Context // ends with Stop
+	stop     func()
+	silent   context.Context // ends when no answer passes any more
+	silence  func()
 
 	mu     sync.Mutex // guards what follows
 	opened int
@@ -88,40 +88,28 @@ func Start(t testing.TB, protocol Protocol, address string) *Proxy {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(context.WithoutCancel(t.Context()), "tcp", "127.0.0.1:0")
 	must(t, err)
-	p := &Proxy{
-		t: t, protocol: protocol, server: address, listener: listener, done: make(chan struct{}), silent: make(chan struct{}),
-		conns: map[*conn]struct{}{},
-	}
-	p.silence = sync.OnceFunc(func() { close(p.silent) })
-	p.stop = sync.OnceFunc(func() {
-		_ = listener.Close()
-		close(p.done)
-		p.mu.Lock()
-		for c := range p.conns {
-			c.close()
-		}
-		p.mu.Unlock()
-		p.wg.Wait()
-	})
+	p := &Proxy{t: t, protocol: protocol, server: address, listener: listener, conns: map[*conn]struct{}{}}
+	p.stopped, p.stop = context.WithCancel(context.Background())
+	p.silent, p.silence = context.WithCancel(context.Background())
 	p.wg.Go(p.accept)
 	t.Cleanup(p.Stop)
 	return p
 }
 
 // Stop ends the proxy before the test does, for a client that waits for answers when it is closed.
-func (p *Proxy) Stop() { p.stop() }
+func (p *Proxy) Stop() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.stop()
+	for c := range p.conns {
+		c.close()
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+}
 
 // Silent returns a channel that is closed when the proxy falls silent.
-func (p *Proxy) Silent() <-chan struct{} { return p.silent }
-
-func (p *Proxy) isSilent() bool {
-	select {
-	case <-p.silent:
-		return true
-	default:
-		return false
-	}
-}
+func (p *Proxy) Silent() <-chan struct{} { return p.silent.Done() }
 
 // Addr returns the host:port for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
@@ -161,15 +149,14 @@ func (p *Proxy) Release() error {
 		}
 	}
 	p.mu.Unlock()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
+	timeout := time.After(patience)
 	for _, c := range hit {
 		c.letGo()
 	}
 	for _, c := range hit {
 		select {
 		case <-c.over:
-		case <-timeout.C:
+		case <-timeout:
 			return fmt.Errorf("faultproxy: the server still keeps a connection %v after its client has closed it", patience)
 		}
 	}
@@ -190,19 +177,17 @@ func (p *Proxy) accept() {
 		p.mu.Lock()
 		p.opened++
 		c := &conn{
-			proxy:    p,
-			number:   p.opened,
-			client:   client.(*net.TCPConn),
-			server:   server.(*net.TCPConn),
-			parser:   p.protocol(),
-			released: make(chan struct{}),
-			over:     make(chan struct{}),
+			proxy:  p,
+			number: p.opened,
+			client: client.(*net.TCPConn),
+			server: server.(*net.TCPConn),
+			parser: p.protocol(),
+			over:   make(chan struct{}),
 		}
+		c.released, c.release = context.WithCancel(p.stopped)
 		p.conns[c] = struct{}{}
-		select {
-		case <-p.done:
+		if p.stopped.Err() != nil {
 			c.close()
-		default:
 		}
 		p.mu.Unlock()
 		p.wg.Go(c.passRequests)
@@ -261,8 +246,8 @@ type conn struct {
 	deaf atomic.Bool // what the client sends is dropped
 	mute atomic.Bool // what the server sends is dropped
 
-	once     sync.Once
-	released chan struct{}      // closed by letGo
+	released context.Context // ends with letGo, or Stop
+	release  func()
 	over     chan struct{}      // closed when the server has ended the connection
 	hit      bool               // guarded by the Proxy's mu
 	until    func(Message) bool // of its fault, guarded by the Proxy's mu
@@ -272,7 +257,7 @@ func (c *conn) close() { _, _ = c.client.Close(), c.server.Close() }
 
 // letGo lets what is held pass. What the client has sent already follows.
 func (c *conn) letGo() {
-	c.once.Do(func() { close(c.released) })
+	c.release()
 	const enough = 50 * time.Millisecond // for what is in the buffers of this machine
 	_ = c.client.SetReadDeadline(time.Now().Add(enough))
 }
@@ -281,14 +266,11 @@ func (c *conn) letGo() {
 func (c *conn) hold(d time.Duration) {
 	var after <-chan time.Time
 	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		after = timer.C
+		after = time.After(d)
 	}
 	select {
 	case <-after:
-	case <-c.released:
-	case <-c.proxy.done:
+	case <-c.released.Done():
 	}
 }
 
@@ -351,7 +333,7 @@ func (c *conn) passAnswers() {
 			c.proxy.ended(err)
 			break
 		}
-		if c.mute.Load() || c.proxy.isSilent() {
+		if c.mute.Load() || c.proxy.silent.Err() != nil {
 			continue
 		}
 		m.Raw = string(raw)
