@@ -6,8 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"slices"
-	"strings"
 
 	"github.com/snowkey/snowkey/internal/proof/release/markdown"
 )
@@ -42,28 +40,16 @@ func (g group) files(page string) (map[string]string, error) {
 }
 
 // fragment returns a fragment for a file of Go, and reports whether it imports something.
-// One that begins with a declaration stands at file level. Any other is the body
+// Declarations stand at file level. Any other fragment is the body
 // of a function. It may return an error, and need not use the variables it declares.
 func fragment(page string, b markdown.Block) (text string, imports bool, err error) {
 	text = fmt.Sprintf("\n//line %s:%d\n%s", page, b.Line, b.Text)
-	if !isDeclaration(b.Text) {
+	file, err := parser.ParseFile(token.NewFileSet(), "", "package main\n"+text, 0)
+	if err != nil {
 		text, err = function(text)
 		return text, false, err
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), "", "package main\n"+text, 0)
-	return text, err == nil && len(file.Imports) > 0, err
-}
-
-// isDeclaration reports whether a fragment begins with a declaration, after comments.
-func isDeclaration(text string) bool {
-	for line := range strings.Lines(text) {
-		word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if word == "" || strings.HasPrefix(word, "//") {
-			continue
-		}
-		return slices.Contains([]string{"import", "type", "func", "var", "const"}, word)
-	}
-	return true // nothing but comments
+	return text, len(file.Imports) > 0, nil
 }
 
 // function makes statements the body of a function.
