@@ -12,8 +12,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
-
-	"github.com/snowkey/snowkey/gormplugin"
 )
 
 // The flags of the random case. Unless they say otherwise it plays the same
@@ -46,16 +44,8 @@ const stepsPerRun = 60
 //	go test ./gormplugin -run 'TestPluginOnSQLite/Random' -gormcases.seed 7 -gormcases.steps 3,17
 var propertyCases = []testCase{
 	{"RandomOperationsLeaveMemoryAndDatabaseAlike", func(e *env) {
-		// Foreign keys find what is wrong at once, and hide it. A run without them
-		// must not leave an orphan either.
-		for i, config := range []*gorm.Config{{}, {DisableForeignKeyConstraintWhenMigrating: true}} {
-			prefix := e.prefix
-			e.prefix += fmt.Sprint(i, "_")
-			e.src = &counter{first: firstInteger}
-			e.db = e.use(e.open(config), e.src, gormplugin.WithIntegerKeys())
-			newWorld(e).play()
-			e.prefix = prefix
-		}
+		e.integers()
+		newWorld(e).play()
 	}},
 }
 

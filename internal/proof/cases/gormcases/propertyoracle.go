@@ -76,25 +76,17 @@ func rowsOf(db *gorm.DB, query string) (list []storedRow, err error) {
 	return list, found.Err()
 }
 
-// A node is one struct or map of what an operation is given.
+// A node is one struct of what an operation is given.
 type node struct {
 	schema  *schema.Schema
-	value   reflect.Value  // the struct
-	values  map[string]any // the map
-	preset  string         // the key that it came with
-	partial bool           // not all columns are written
+	value   reflect.Value
+	preset  string // the key that it came with
+	partial bool   // not all columns are written
 }
 
 // text returns what the node has in f, or nothing where that is zero or NULL.
 func (n *node) text(f *schema.Field) string {
-	var v any
-	if n.values != nil {
-		if v = n.values[f.DBName]; v == nil {
-			v = n.values[f.Name]
-		}
-	} else {
-		v, _ = f.ValueOf(context.Background(), n.value)
-	}
+	v, _ := f.ValueOf(context.Background(), n.value)
 	for r := reflect.ValueOf(v); r.Kind() == reflect.Pointer; r = reflect.ValueOf(v) {
 		if r.IsNil() {
 			return ""
@@ -127,12 +119,7 @@ func (n *node) key() (key string, whole bool) {
 	return keyOf(n.schema, r), !slices.ContainsFunc(n.schema.PrimaryFieldDBNames, func(name string) bool { return r[name] == "" })
 }
 
-func (n *node) String() string {
-	if n.values != nil {
-		return fmt.Sprintf("%s %v", n.schema.Name, n.values)
-	}
-	return fmt.Sprintf("%+v", n.value.Interface())
-}
+func (n *node) String() string { return fmt.Sprintf("%+v", n.value.Interface()) }
 
 func keyOf(s *schema.Schema, row storedRow) string {
 	var parts []string
@@ -346,10 +333,7 @@ func (w *world) accept(g *graph, before, after snapshot) error {
 			}
 		}
 	}
-	if err := g.related(before, after); err != nil {
-		return err
-	}
-	return w.orphans(after)
+	return g.related(before, after)
 }
 
 // acceptNode compares the key of n with the stored rows, and the other columns that
@@ -521,42 +505,4 @@ func (r storedRow) has(want storedRow) bool {
 		}
 	}
 	return true
-}
-
-// orphans looks for rows that refer to nothing.
-func (w *world) orphans(all snapshot) error {
-	for _, s := range w.schemas {
-		for _, rel := range s.Relationships.Relations {
-			child, parent := rel.FieldSchema, rel.Schema // not s: a has-many is among the relations of both
-			if rel.Type == schema.BelongsTo {
-				child, parent = parent, child
-			}
-			if rel.JoinTable != nil {
-				child = rel.JoinTable
-			}
-			for _, row := range all[child.Table] {
-				want, refers := storedRow{}, true
-				for _, ref := range rel.References {
-					text, there := row[ref.ForeignKey.DBName]
-					switch {
-					case ref.PrimaryValue != "":
-						refers = refers && text == ref.PrimaryValue
-					case rel.JoinTable != nil && !ref.OwnPrimaryKey:
-						other := storedRow{ref.PrimaryKey.DBName: text}
-						if !slices.ContainsFunc(all[rel.FieldSchema.Table], func(row storedRow) bool { return row.has(other) }) {
-							return fmt.Errorf("%s %v is an orphan: no %s is %v", child.Table, row, rel.FieldSchema.Table, other)
-						}
-					case !there:
-						refers = false
-					default:
-						want[ref.PrimaryKey.DBName] = text
-					}
-				}
-				if refers && !slices.ContainsFunc(all[parent.Table], func(row storedRow) bool { return row.has(want) }) {
-					return fmt.Errorf("%s %v is an orphan: no %s is %v", child.Table, row, parent.Table, want)
-				}
-			}
-		}
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -16,8 +15,8 @@ var errRollback = errors.New("rolled back on purpose")
 // returned.
 func (w *world) random() error {
 	operations := []func() error{
-		w.create, w.create, w.upsert, w.upsert, w.upsert, w.upsert, w.createMaps, w.save, w.firstOrCreate,
-		w.update, w.update, w.associate, w.associate, w.narrowed, w.retried, w.deleteDoc, w.transaction, w.transaction,
+		w.create, w.create, w.upsert, w.upsert, w.upsert, w.upsert, w.save,
+		w.update, w.update, w.associate, w.associate, w.narrowed, w.deleteDoc, w.transaction, w.transaction,
 	}
 	w.shared = nil
 	return operations[w.chance.IntN(len(operations))]()
@@ -52,10 +51,7 @@ func (w *world) do(name string, g *graph, operation func(db *gorm.DB) error) err
 		return w.accept(g, before, after)
 	case partial: // without a transaction, an error leaves what was done before it
 		w.rejected++
-		if err = w.reject(g, err, before, before); err != nil {
-			return err
-		}
-		return w.orphans(after)
+		return w.reject(g, err, before, before)
 	default:
 		w.rejected++
 		return w.reject(g, err, before, after)
@@ -146,31 +142,6 @@ func (w *world) upsert() error {
 	return w.do(fmt.Sprintf("%s of %T", kind.name, dest), w.graph(everywhere, dest), func(db *gorm.DB) error { return db.Clauses(kind.clause).Create(dest).Error })
 }
 
-func (w *world) createMaps() error {
-	g, kind := &graph{}, upsertKind{"Create", clause.Insert{}}
-	var list []map[string]any
-	docs := w.some(docRoot, 0).Interface().([]Doc)
-	for _, d := range docs {
-		m := map[string]any{"number": d.Number, "note": d.Note}
-		if w.often(3) {
-			m = map[string]any{"Number": d.Number, "Note": d.Note}
-		}
-		if w.often(1) {
-			m["id"] = nil
-		}
-		list = append(list, m)
-		g.nodes = append(g.nodes, &node{schema: w.schemaOf(reflect.TypeFor[Doc]()), values: m})
-	}
-	if w.often(6) {
-		kind = w.kind(docRoot)
-	}
-	var dest any = list
-	if len(list) == 1 {
-		dest = list[0]
-	}
-	return w.do(fmt.Sprintf("%s of %T", kind.name, dest), g, func(db *gorm.DB) error { return db.Model(&Doc{}).Clauses(kind.clause).Create(dest).Error })
-}
-
 // stored loads a doc that is not deleted, if there is one.
 func (w *world) stored() (d *Doc, ok bool) {
 	var all []Doc
@@ -194,23 +165,6 @@ func (w *world) save() error {
 		dest = list.Index(0).Addr().Interface()
 	}
 	return w.do(fmt.Sprintf("Save of %T", dest), w.graph(everywhere, dest), func(db *gorm.DB) error { return db.Save(dest).Error })
-}
-
-func (w *world) firstOrCreate() error {
-	d := &Doc{}
-	number := "number" + strconv.Itoa(w.chance.IntN(8))
-	g := &graph{nodes: []*node{{schema: w.schemaOf(reflect.TypeFor[Doc]()), value: reflect.ValueOf(d).Elem()}}}
-	return w.do("FirstOrCreate", g, func(db *gorm.DB) error {
-		d.Number = number // so that a conflict with a deleted row is seen as one
-		db = db.Where(Doc{Number: number}).Attrs(Doc{Note: "first"})
-		if w.often(3) {
-			db = db.Assign(Doc{Note: "again"})
-		}
-		*d = Doc{}
-		err := db.FirstOrCreate(d).Error
-		d.Number = number
-		return err
-	})
 }
 
 func (w *world) update() error {
@@ -283,47 +237,6 @@ func (w *world) narrowed() error {
 	return w.do(name, g, func(db *gorm.DB) error { return choice.narrow(db).Clauses(with).Create(dest).Error })
 }
 
-// retried creates rows in a transaction that is rolled back. It then creates the
-// same rows again, with the same keys.
-func (w *world) retried() error {
-	w.doing = "Create that is rolled back"
-	// Two parties may turn out to be one row. They are one to GORM the second time, and it would
-	// save the children of the first.
-	dest := w.form(w.some(docRoot, 1))
-	g := w.graph(everywhere, dest)
-	before, err := w.snapshot()
-	if err != nil {
-		return err
-	}
-	var refused error
-	if err = w.unchanged("a rollback", func() error {
-		return undone(w.db, func(tx *gorm.DB) error {
-			refused = tx.Create(dest).Error
-			return nil
-		})
-	}); err != nil {
-		return err
-	}
-	if refused != nil {
-		return w.reject(g, refused, before, before)
-	}
-	var keys []string
-	for _, n := range g.nodes {
-		key, _ := n.key()
-		keys = append(keys, key)
-	}
-	again := w.graph(everywhere, dest)
-	if err = w.do("Create after a rollback", again, func(db *gorm.DB) error { return db.Create(dest).Error }); err != nil {
-		return err
-	}
-	for i, n := range g.nodes {
-		if key, _ := n.key(); key != keys[i] {
-			return fmt.Errorf("%v had the key %s before the rollback; now %s", n, keys[i], key)
-		}
-	}
-	return nil
-}
-
 func (w *world) deleteDoc() error {
 	w.doing = "Delete"
 	if d, ok := w.stored(); ok {
@@ -350,24 +263,19 @@ func (w *world) transaction() error {
 		}
 		return nil
 	}
-	if w.often(4) {
-		return w.unchanged("a transaction that was rolled back", func() error { return undone(outside, work) })
+	if w.often(6) {
+		return outside.Transaction(work)
 	}
-	return outside.Transaction(work)
-}
-
-// unchanged runs work, and returns an error if it leaves another database.
-func (w *world) unchanged(by string, work func() error) error {
 	before, err := w.snapshot()
 	if err == nil {
-		err = work()
+		err = undone(outside, work)
 	}
 	if err != nil {
 		return err
 	}
 	after, err := w.snapshot()
 	if err == nil && !reflect.DeepEqual(before, after) {
-		err = fmt.Errorf("the database has changed by %s", by)
+		err = errors.New("the database has changed by a transaction that was rolled back")
 	}
 	return err
 }
