@@ -70,27 +70,17 @@ func Etcd(t testing.TB) string {
 type server struct {
 	name     string                                      // as a reader knows it
 	variable string                                      // the environment variable that says where it is
-	fallback string                                      // what the variable defaults to; MySQL has no default
-	form     string                                      // an accepted value of the variable, for errors
+	example  string                                      // a value of the variable, its default for all but MySQL
 	dial     func(value string) (network, target string) // nothing if the value is malformed
 }
 
 var (
-	postgreSQL = server{
-		name: "PostgreSQL", variable: "SNOWKEY_POSTGRES_DSN", fallback: "postgres://root@127.0.0.1:5432/test?sslmode=disable",
-		form: "postgres://user:password@host:5432/database", dial: dialPostgres,
-	}
-	mariaDB = server{
-		name: "MariaDB", variable: "SNOWKEY_MARIADB_DSN", fallback: "root@tcp(127.0.0.1:3306)/test?parseTime=true",
-		form: "user:password@tcp(host:3306)/database?parseTime=true", dial: dialMySQL,
-	}
-	mySQL = server{
-		name: "MySQL", variable: "SNOWKEY_MYSQL_DSN",
-		form: "user:password@tcp(host:3307)/database?parseTime=true", dial: dialMySQL,
-	}
-	redis     = server{name: "Redis", variable: "SNOWKEY_REDIS_ADDR", fallback: "127.0.0.1:6379", form: "host:6379", dial: dialPlain}
-	zooKeeper = server{name: "ZooKeeper", variable: "SNOWKEY_ZOOKEEPER_ADDR", fallback: "127.0.0.1:2181", form: "host:2181", dial: dialPlain}
-	etcd      = server{name: "etcd", variable: "SNOWKEY_ETCD_ADDR", fallback: "127.0.0.1:2379", form: "host:2379", dial: dialPlain}
+	postgreSQL = server{"PostgreSQL", "SNOWKEY_POSTGRES_DSN", "postgres://root@127.0.0.1:5432/test?sslmode=disable", dialPostgres}
+	mariaDB    = server{"MariaDB", "SNOWKEY_MARIADB_DSN", "root@tcp(127.0.0.1:3306)/test?parseTime=true", dialMySQL}
+	mySQL      = server{"MySQL", "SNOWKEY_MYSQL_DSN", "root@tcp(127.0.0.1:3307)/test?parseTime=true", dialMySQL}
+	redis      = server{"Redis", "SNOWKEY_REDIS_ADDR", "127.0.0.1:6379", dialPlain}
+	zooKeeper  = server{"ZooKeeper", "SNOWKEY_ZOOKEEPER_ADDR", "127.0.0.1:2181", dialPlain}
+	etcd       = server{"etcd", "SNOWKEY_ETCD_ADDR", "127.0.0.1:2379", dialPlain}
 )
 
 // howToStart ends the messages about a server that is not there.
@@ -115,33 +105,24 @@ func find(t testing.TB, s server) string {
 }
 
 // Missing ends a test because something is not on this machine, such as the program of
-// a server. The test is skipped, or in CI failed.
+// a server. The test is skipped, or in CI failed. Most services set CI to "true", some to their own
+// name. "0" and "false" switch it off.
 func Missing(t testing.TB, args ...any) {
 	t.Helper()
-	if inCI() {
+	if ci := os.Getenv("CI"); ci != "" && ci != "0" && ci != "false" {
 		t.Fatal(args...)
 	}
 	t.Skip(args...)
-}
-
-// inCI reports whether the variable CI is on. Most services set "true", some their own
-// name. "0" and "false" switch it off.
-func inCI() bool {
-	switch os.Getenv("CI") {
-	case "", "0", "false":
-		return false
-	}
-	return true
 }
 
 // find returns the value of the variable, or the default, once a program has accepted a
 // connection there. An error that matches errMalformed is a mistake in the variable. Any other
 // means that there is none. Neither has the value in it, which may hold a password.
 func (s server) find(ctx context.Context) (string, error) {
-	value := cmp.Or(os.Getenv(s.variable), s.fallback)
+	value := cmp.Or(os.Getenv(s.variable), s.example)
 	network, target := s.dial(value)
 	if target == "" {
-		return "", fmt.Errorf("%w: %s; want %s (its value is not shown, it may hold a password)", errMalformed, s.variable, s.form)
+		return "", fmt.Errorf("%w: %s; want one like %s (its value is not shown, it may hold a password)", errMalformed, s.variable, s.example)
 	}
 	dialer := net.Dialer{Timeout: patience}
 	conn, err := dialer.DialContext(ctx, network, target)

@@ -76,7 +76,7 @@ func TestATestWithoutItsServerIsSkippedAndFailedInCI(t *testing.T) {
 			for ci, outcome := range map[string]string{"": "skip", "0": "skip", "false": "skip", "true": "fatal", "1": "fatal", "woodpecker": "fatal"} {
 				parts := []string{want, s.server.variable, s.server.name, howToStart}
 				if want == malformed { // a skip would hide the typing error
-					outcome, parts = "fatal", []string{want, s.server.variable, s.server.form}
+					outcome, parts = "fatal", []string{want, s.server.variable, s.server.example}
 				}
 				t.Setenv("CI", ci)
 				t.Setenv(s.server.variable, value)
@@ -118,15 +118,15 @@ func TestAddressIsTheOneThatTheDriverDials(t *testing.T) {
 		value           string
 		network, target string
 	}{
-		{dialPostgres, postgreSQL.fallback, "tcp", "127.0.0.1:5432"},
+		{dialPostgres, postgreSQL.example, "tcp", "127.0.0.1:5432"},
 		{dialPostgres, "postgresql://joe:p%40ss@db:6000/x?sslmode=disable", "tcp", "db:6000"},
 		{dialPostgres, "postgres://[::1]/x", "tcp", "[::1]:5432"},
-		{dialMySQL, mariaDB.fallback, "tcp", "127.0.0.1:3306"},
+		{dialMySQL, mariaDB.example, "tcp", "127.0.0.1:3306"},
 		{dialMySQL, "joe:p@ss/w(o)rd@tcp(db:3307)/x", "tcp", "db:3307"},
 		{dialMySQL, "joe@unix(/run/mysqld/mysqld.sock)/x", "unix", "/run/mysqld/mysqld.sock"},
-		{dialPlain, redis.fallback, "tcp", "127.0.0.1:6379"},
-		{dialPlain, zooKeeper.fallback, "tcp", "127.0.0.1:2181"},
-		{dialPlain, etcd.fallback, "tcp", "127.0.0.1:2379"},
+		{dialPlain, redis.example, "tcp", "127.0.0.1:6379"},
+		{dialPlain, zooKeeper.example, "tcp", "127.0.0.1:2181"},
+		{dialPlain, etcd.example, "tcp", "127.0.0.1:2379"},
 		{dialPlain, "[::1]:6379", "tcp", "[::1]:6379"},
 		{dialPlain, "a:1,b:2", "tcp", ""},
 	} {
@@ -148,12 +148,12 @@ func TestMySQLIsSkippedAloudUnlessItIsNamed(t *testing.T) {
 
 func TestEmptyVariableMeansTheDefault(t *testing.T) {
 	for _, s := range all {
-		if s.server.fallback == "" {
+		if s.server.name == "MySQL" {
 			continue
 		}
 		t.Setenv(s.server.variable, "")
-		if value, err := s.server.find(t.Context()); err == nil && value != s.server.fallback || errors.Is(err, errMalformed) {
-			t.Errorf("%s: find() = %q, %v; want %q, or nobody there", s.server.name, value, err, s.server.fallback)
+		if value, err := s.server.find(t.Context()); err == nil && value != s.server.example || errors.Is(err, errMalformed) {
+			t.Errorf("%s: find() = %q, %v; want %q, or nobody there", s.server.name, value, err, s.server.example)
 		}
 	}
 }
