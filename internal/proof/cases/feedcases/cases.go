@@ -1,6 +1,7 @@
 package feedcases
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -36,7 +37,6 @@ func Run(t *testing.T, d Database) {
 		{"AReaderLearnsThatARowIsLostThatWasOpenAtTheBackup", openAtBackup, servers, time.Millisecond},
 		{"AReaderThatIsNewSaysSoBeforeItBeginsAnywhere", newReader, all, time.Millisecond},
 		{"AFeedStaysWithItsTableWhateverTheConnectionHasAsDefault", otherDefault, all, time.Millisecond},
-		{"AFeedThatSleptThroughAnAcknowledgedRestoreBeginsAnew", slept, all, time.Millisecond},
 		{"AReaderThatHasReadTheHorizonItselfGoesOn", atTheHorizon, all, time.Millisecond},
 		{"APositionThatNobodyHasReadStopsNoOtherReader", unreadPosition, all, time.Hour},
 		{"AFenceThatWasPutBackIsNoticed", fencePutBack, all, time.Millisecond},
@@ -50,11 +50,12 @@ func Run(t *testing.T, d Database) {
 			t.Run("AnOldKeyIsRefusedOrTheHorizonWaits/"+level.String(), func(t *testing.T) { oldKey(d.scene(t, time.Millisecond), level) })
 		}
 	}
-	for _, first := range []string{"the Feed", "one that has just started, from its position", "one that has just started, from the beginning"} {
-		t.Run("EveryFeedLearnsThatTheDatabaseWentBackUntilSomebodyAcknowledgesIt/"+first, func(t *testing.T) { everyFeedLearns(d.scene(t, time.Millisecond), first) })
-	}
-	for _, first := range []string{"a new reader", "the reader with the lowest position", "that of keys", "that of whole rows"} {
-		t.Run("EachReaderLearnsOfARestoreThatNoFeedHasLivedThrough/"+first, func(t *testing.T) { eachReaderLearns(d.scene(t, time.Millisecond), first) })
+	for _, first := range []string{"a new reader", "the reader with the lowest position", "another process", "another process from the beginning", "that of keys", "that of whole rows"} {
+		t.Run("EachReaderLearnsOfARestoreUntilSomebodyAcknowledgesIt/"+first, func(t *testing.T) {
+			for _, lived := range []bool{false, true} {
+				eachReaderLearns(d.scene(t, time.Millisecond), first, lived)
+			}
+		})
 	}
 }
 
@@ -74,7 +75,7 @@ func twoOpen(s *scene) {
 				s.Fatalf("Horizon() = %d after %d while a transaction that has inserted %d is open; want no more than that, and no less than before", h, stand, held)
 			}
 			stand = h
-			if open := time.Since(s.keys.Layout().Parts(held).Time); s.feed.Lag() < open {
+			if open := time.Since(core.Default().Parts(held).Time); s.feed.Lag() < open {
 				s.Fatalf("Lag() = %v while a transaction is open that has inserted %d, %v ago; want no less", s.feed.Lag(), held, open)
 			}
 		}
@@ -255,37 +256,62 @@ func openAtBackup(s *scene) {
 	}
 }
 
-// A backup is restored, and a row comes below what the readers have read.
-func everyFeedLearns(s *scene, first string) {
-	a := s.feed
-	s.past(a, s.put())
+// A backup is restored, and a row comes below what the readers have read. Either their Feeds have lived through
+// that, or all programs were stopped and no Feed remembers. The one that is first may raise the fence above
+// what the others have read. The reader "test" sleeps until somebody has acknowledged the restore, and is not
+// told of it again.
+func eachReaderLearns(s *scene, first string, lived bool) {
+	begin := s.put()
+	feeds := map[string]*feed.Feed{"test": s.feed, "keys": s.reader("keys"), "rows": s.reader("rows")}
+	for _, f := range feeds {
+		s.read(f, 0, begin)
+	}
 	restore := s.backup()
 	late, read := s.key(), s.put()
-	s.past(a, read)
-	b := s.fresh()
-	s.past(b, read)
+	s.read(feeds["keys"], begin, read)
+	s.past(feeds["rows"], read)
+	s.past(feeds["test"], read)
 	restore()
 	s.exec(insert(s.table, late))
 
+	of := func(name string) *feed.Feed {
+		if lived {
+			return feeds[name]
+		}
+		return s.reader(name)
+	}
 	var from types.Snowflake
+	learns := func(f *feed.Feed, after types.Snowflake) {
+		s.Helper()
+		again := s.wentBack(f, after)
+		if from = cmp.Or(from, again); again != from {
+			s.Errorf("the errors name the keys %d and %d; want one", from, again)
+		}
+	}
 	switch first {
-	case "the Feed":
-		from = s.wentBack(a, read)
-	case "one that has just started, from its position":
-		from = s.wentBack(s.fresh(), read)
-	default: // it has read nothing that is lost, and raises the fence
-		s.raise(s.fresh(), 0, read)
-		from = s.wentBack(a, read)
-	}
-	for i, f := range []*feed.Feed{a, b, s.fresh(), s.fresh(), a} {
-		after := read
-		if i == 3 {
-			after = 0
+	case "a new reader":
+		s.raise(s.reader("new"), 0, read)
+	case "the reader with the lowest position":
+		s.raise(s.fresh(), begin, read)
+	case "another process":
+		learns(s.reader("keys"), read)
+	case "another process from the beginning": // it has read nothing that is lost
+		s.raise(s.reader("keys"), 0, read)
+		if lived {
+			learns(feeds["keys"], read)
 		}
-		if again := s.wentBack(f, after); again != from {
-			s.Errorf("the error of Feed %d names the key %d; want %d, as the first", i, again, from)
-		}
+	case "that of keys":
+		learns(of("keys"), read)
 	}
+	for range 2 {
+		if h, err := of("rows").Horizon(s.Context(), read); h != 0 || !errors.Is(err, feed.ErrWentBack) {
+			s.Errorf("Horizon() of the reader of whole rows, which has read up to %d, after the database went back = %d, %v; want ErrWentBack", read, h, err)
+		}
+		learns(of("keys"), read)
+		learns(s.fresh(), begin) // by now somebody has noticed
+		learns(s.reader("new"), 0)
+	}
+	a := of("keys")
 	var bad *core.ValueError
 	if err := a.Acknowledge(s.Context(), from+1); !errors.As(err, &bad) || !strings.Contains(err.Error(), from.String()) {
 		s.Errorf("Acknowledge() of another key = %v; want a ValueError that names %d", err, from)
@@ -297,64 +323,18 @@ func everyFeedLearns(s *scene, first string) {
 	if err := a.Acknowledge(s.Context(), from); !errors.As(err, &bad) {
 		s.Errorf("Acknowledge() twice = %v; want a ValueError", err)
 	}
-	for _, f := range []*feed.Feed{a, b, s.fresh()} {
+	all := []*feed.Feed{of("keys"), of("rows"), of("test"), s.reader("keys"), s.reader("new")}
+	for _, f := range all {
 		s.past(f, read)
 		s.nothing(f, read)
 	}
 	if keys, err := a.Keys(s.Context(), from-1, 10); err != nil || last(keys) != late {
 		s.Errorf("Keys(%d), from the key of the error on = %v, %v; want %d, which no reader has seen", from-1, keys, err, late)
 	}
-}
-
-// All programs were stopped, so no Feed remembers, and the first one raises the fence above what the others
-// have read.
-func eachReaderLearns(s *scene, first string) {
-	begin := s.put()
-	keys, rows := s.reader("keys"), s.reader("rows")
-	for _, f := range []*feed.Feed{s.feed, keys, rows} {
-		s.read(f, 0, begin)
+	next := s.put()
+	for _, f := range all {
+		s.read(f, read, next)
 	}
-	restore := s.backup()
-	late, read := s.key(), s.put()
-	s.read(keys, begin, read)
-	for h := types.Snowflake(0); h <= read; {
-		var err error
-		h, err = rows.Horizon(s.Context(), begin)
-		must(s.T, err)
-	}
-	restore()
-	s.exec(insert(s.table, late))
-
-	learns := func(name string) {
-		s.Helper()
-		if name == "keys" {
-			s.wentBack(s.reader(name), read)
-		} else if h, err := s.reader(name).Horizon(s.Context(), read); h != 0 || !errors.Is(err, feed.ErrWentBack) {
-			s.Errorf("Horizon() of the reader of whole rows, which has read up to %d, after the database went back = %d, %v; want ErrWentBack", read, h, err)
-		}
-	}
-	switch first {
-	case "a new reader":
-		s.raise(s.reader("new"), 0, read)
-	case "the reader with the lowest position":
-		s.raise(s.fresh(), begin, read)
-	case "that of keys":
-		learns("keys")
-	}
-	for _, name := range []string{"rows", "keys", "rows"} {
-		learns(name)
-	}
-	from := s.wentBack(s.fresh(), begin) // by now somebody has noticed
-	if again := s.wentBack(s.reader("new"), 0); again != from || from > late {
-		s.Errorf("the error names the keys %d and %d; want one, and none after %d, which came when the database had gone back", from, again, late)
-	}
-
-	must(s.T, s.fresh().Acknowledge(s.Context(), from))
-	for _, name := range []string{"rows", "keys", "new"} {
-		s.past(s.reader(name), read)
-		s.nothing(s.reader(name), read)
-	}
-	s.read(s.fresh(), begin, late)
 }
 
 func newReader(s *scene) {
@@ -434,21 +414,6 @@ func (s *scene) elsewhere() []string {
 	s.exec(insert(schema+".feed_orders", 7))
 	must(s.T, s.Database.reader(s.T, "test", schema+".feed_orders", time.Millisecond).Install(s.Context()))
 	return []string{use + schema}
-}
-
-// One that was away all the time is not told of it again.
-func slept(s *scene) {
-	asleep := s.feed
-	s.past(asleep, 1)
-	restore := s.backup()
-	read := s.key()
-	s.past(asleep, read)
-	restore()
-	f := s.fresh()
-	must(s.T, f.Acknowledge(s.Context(), s.wentBack(f, read)))
-	id := s.put()
-	s.past(asleep, id)
-	s.read(asleep, read, id)
 }
 
 func atTheHorizon(s *scene) {

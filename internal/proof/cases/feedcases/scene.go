@@ -2,7 +2,6 @@ package feedcases
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -105,21 +104,6 @@ func (d Database) install(t *testing.T, slack time.Duration) (table string, f *f
 	return table, f
 }
 
-func generator(t *testing.T) *core.Generator {
-	t.Helper()
-	for worker := range int64(1024) {
-		g, err := core.New(core.Config{Worker: core.StaticWorker(worker)})
-		if errors.Is(err, core.ErrWorkerInUse) {
-			continue
-		}
-		must(t, err)
-		t.Cleanup(func() { _ = g.Close(context.Background()) })
-		return g
-	}
-	t.Fatal("no worker number is free")
-	return nil
-}
-
 func insert(table string, id types.Snowflake) string {
 	return fmt.Sprintf("INSERT INTO %s (id) VALUES (%d)", table, int64(id))
 }
@@ -135,20 +119,19 @@ type scene struct {
 	table string
 	feed  *feed.Feed
 	slack time.Duration
-	keys  *core.Generator
+	last  types.Snowflake // key
 }
 
 func (d Database) scene(t *testing.T, slack time.Duration) *scene {
 	t.Helper()
 	table, f := d.install(t, slack)
-	return &scene{d, t, table, f, slack, generator(t)}
+	return &scene{d, t, table, f, slack, 0}
 }
 
+// key returns a new key of now.
 func (s *scene) key() types.Snowflake {
-	s.Helper()
-	id, err := s.keys.Next(s.Context())
-	must(s.T, err)
-	return id
+	s.last = max(s.last+1, core.Default().Min(time.Now()))
+	return s.last
 }
 
 func (s *scene) exec(text string) {
