@@ -318,9 +318,8 @@ func (b *bench) gaps(t *testing.T) {
 			t.Errorf("Gaps(%d) while numbers are taken = %v, %v; want %v", c.numbers, got, err, c.want)
 		}
 	}
-	if _, err := b.store.Take(t.Context(), s.Name, "", noon, 9000); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.store.Take(t.Context(), s.Name, "", noon, 9000)
+	must(t, err)
 	got, err := b.store.Gaps(t.Context(), s.Name, "", func(yield func(int64) bool) {
 		for n := int64(10); n < 9000 && yield(n); n += 2 {
 		}

@@ -16,9 +16,7 @@ import (
 
 func (b *bench) definitions(t *testing.T) {
 	s := b.define(t, serial.Series{Name: "definitions", Prefix: "A-", Period: serial.Monthly, Digits: 4, Check: serial.Luhn})
-	if err := b.store.Define(t.Context(), s); err != nil {
-		t.Errorf("Define once more = %v; want no error", err)
-	}
+	must(t, b.store.Define(t.Context(), s)) // once more
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
 	for name, change := range map[string]func(*serial.Series){
@@ -76,14 +74,11 @@ func (b *bench) changedDefinition(t *testing.T) {
 			if strings.Contains(log.String(), "definition") {
 				t.Errorf("the log says %s before the definition was changed; want nothing of it", log.String())
 			}
-			if _, err := b.db.ExecContext(t.Context(), "UPDATE snowkey_series SET definition = 'another one' WHERE series = 'changed'"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := b.db.ExecContext(t.Context(), "UPDATE snowkey_series SET definition = 'another one' WHERE series = 'changed'")
+			must(t, err)
 		}
 	}
-	if err := running.store.ClosePeriod(t.Context(), s.Name, noon); err != nil {
-		t.Errorf("ClosePeriod = %v; want nil", err)
-	}
+	must(t, running.store.ClosePeriod(t.Context(), s.Name, noon))
 	if _, err := running.next(t, s, table, noon); !errors.Is(err, serial.ErrPeriodClosed) {
 		t.Errorf("NextIn in a closed period = %v; want %v", err, serial.ErrPeriodClosed)
 	}
@@ -114,10 +109,8 @@ func (b *bench) meeting(t *testing.T) {
 		t.Errorf("Counter.Next of a series that meets another one = %v, %v; want %v", n, err, serial.ErrMeets)
 	}
 	other := eight
-	other.Scope = "meeting-2" // the texts of another company
-	if err := errors.Join(b.store.Define(t.Context(), years), b.store.Define(t.Context(), other)); err != nil {
-		t.Errorf("Define once more, and in another scope = %v; want nil", err)
-	}
+	other.Scope = "meeting-2"                                                                    // the texts of another company
+	must(t, errors.Join(b.store.Define(t.Context(), years), b.store.Define(t.Context(), other))) // once more, and in another scope
 	// Of two that are defined at once one is refused, whichever.
 	for try := range 30 {
 		var failures [2]error
@@ -161,7 +154,5 @@ func (b *bench) listed(t *testing.T) {
 	if got, err := other.Lookup(t.Context(), unused.Name); err != nil || got.Definition() != unused.Definition() || got.Name != unused.Name {
 		t.Errorf("Lookup() = %+v, %v; want %+v", got, err, unused)
 	}
-	if err := other.MoveIn(t.Context(), unused.Name, "", 1); err != nil {
-		t.Errorf("MoveIn after Lookup = %v", err)
-	}
+	must(t, other.MoveIn(t.Context(), unused.Name, "", 1)) // after Lookup
 }
