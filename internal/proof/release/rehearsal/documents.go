@@ -179,9 +179,9 @@ func (d document) write(folder string) error {
 
 func (d document) programName(i int) string { return fmt.Sprintf("%s_%d", d.name(), i+1) }
 
-// documents checks the code of all pages in a module of a user. The module requires all
-// published modules, and the drivers and libraries that the tests of the tree use.
-func (r *rehearsal) documents(ctx context.Context) error {
+// documents checks the code of all pages in a module of a user. Its workspace has the published modules, and
+// those that require the drivers and libraries that the tests of the tree use.
+func documents(ctx context.Context) (err error) {
 	tree, err := filepath.Abs(".") // its pages are named in errors
 	if err != nil {
 		return err
@@ -190,22 +190,25 @@ func (r *rehearsal) documents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	folder := filepath.Join(r.temp, "documents")
-	var requires []string
-	for _, m := range r.modules {
-		if m.published() {
-			requires = append(requires, m.path()+" "+rehearsed)
-		}
-		if m.folder != "internal/proof/servers/suites" && m.folder != "internal/proof/lab" {
-			continue
-		}
-		for _, line := range m.file.Require {
-			if !line.Indirect && !ours(line.Mod.Path) {
-				requires = append(requires, line.Mod.Path+" "+line.Mod.Version)
-			}
+	modules, err := modules(tree)
+	if err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp("", "snowkey-documents-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
+	folder, work := filepath.Join(temp, "user"), "go 1.25.0\n\nuse ./user\n"
+	for _, m := range modules {
+		if m.published() || m.folder == "internal/proof/servers/suites" || m.folder == "internal/proof/lab" {
+			work += fmt.Sprintf("use %q\n", filepath.Join(tree, m.folder))
 		}
 	}
-	if err := r.user(folder, r.modules, requires...); err != nil {
+	err = errors.Join(
+		writeFile(filepath.Join(temp, "go.work"), work),
+		writeFile(filepath.Join(folder, "go.mod"), "module example.com/user\n\ngo 1.25.0\n"))
+	if err != nil {
 		return err
 	}
 	var all []document
@@ -222,12 +225,13 @@ func (r *rehearsal) documents(ctx context.Context) error {
 	if err := errors.Join(bad...); err != nil {
 		return err
 	}
+	env := []string{"GOWORK=" + filepath.Join(temp, "go.work"), "GOFLAGS=-trimpath"} // the build cache serves then
 	// A fragment may end in a return. Its variables are used after that.
-	if _, err := command(ctx, folder, r.env, "go", "vet", "-unreachable=false", "./..."); err != nil {
+	if _, err := command(ctx, folder, env, "go", "vet", "-unreachable=false", "./..."); err != nil {
 		return err
 	}
-	programs := filepath.Join(r.temp, "programs") + string(filepath.Separator)
-	if _, err := command(ctx, folder, r.env, "go", "build", "-o", programs, "./programs/..."); err != nil {
+	programs := filepath.Join(temp, "programs") + string(filepath.Separator)
+	if _, err := command(ctx, folder, env, "go", "build", "-o", programs, "./programs/..."); err != nil {
 		return err
 	}
 	for _, d := range all {

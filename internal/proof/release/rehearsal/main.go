@@ -41,13 +41,13 @@ func main() {
 
 func run(ctx context.Context) error {
 	version := flag.String("raise", "", "write this `version` into the go.mod files and do nothing else")
-	documents := flag.Bool("documents", false, "build and run the code of README.md and docs with the rehearsed release")
+	pages := flag.Bool("documents", false, "build and run the code of README.md and docs, and do nothing else")
 	flag.Parse()
 	switch {
-	case *documents:
-		return rehearse(ctx, (*rehearsal).documents)
+	case *pages:
+		return documents(ctx)
 	case *version == "":
-		return rehearse(ctx, (*rehearsal).consumers)
+		return rehearse(ctx)
 	case semver.Canonical(*version) != *version:
 		return fmt.Errorf("-raise %s: want a version like v0.2.0", *version)
 	}

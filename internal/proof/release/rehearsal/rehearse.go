@@ -27,9 +27,9 @@ type rehearsal struct {
 	env     []string // what a user's go command is told
 }
 
-// rehearse releases a copy of the tree to a module proxy, lets use act as its users, and
+// rehearse releases a copy of the tree to a module proxy, uses every published module from it, and
 // removes everything. It says what it does.
-func rehearse(ctx context.Context, use func(*rehearsal, context.Context) error) (err error) {
+func rehearse(ctx context.Context) (err error) {
 	if err := checkNames("."); err != nil {
 		return err
 	}
@@ -61,11 +61,6 @@ func rehearse(ctx context.Context, use func(*rehearsal, context.Context) error) 
 	if r.env, err = environment(ctx, temp, proxy); err != nil {
 		return err
 	}
-	return use(r, ctx)
-}
-
-// consumers uses every published module from the proxy.
-func (r *rehearsal) consumers(ctx context.Context) error {
 	for _, m := range r.modules {
 		// The go command refuses a module whose go.mod does not add up.
 		if _, err := command(ctx, filepath.Join(r.tree, m.folder), []string{"GOWORK=off"}, "go", "list", "./..."); err != nil {
@@ -141,8 +136,14 @@ func (r *rehearsal) consume(ctx context.Context, m module) error {
 	if err != nil {
 		return err
 	}
+	// The sums of other modules need not be requested again.
+	sums, err := os.ReadFile(filepath.Join(r.tree, m.folder, "go.sum"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	err = errors.Join(
-		r.user(folder, []module{m}, m.path()+" "+rehearsed),
+		writeFile(filepath.Join(folder, "go.mod"), "module example.com/user\n\ngo 1.25.0\n\nrequire "+m.path()+" "+rehearsed+"\n"),
+		writeFile(filepath.Join(folder, "go.sum"), string(sums)),
 		writeFile(filepath.Join(folder, "main.go"), string(program)))
 	if err != nil {
 		return err
@@ -162,22 +163,6 @@ func (r *rehearsal) consume(ctx context.Context, m module) error {
 		return err
 	}
 	return r.build(ctx, folder, m)
-}
-
-// user makes a folder a user's module with requirements. The sums of other modules are in the go.sum of
-// ours, and need not be requested again.
-func (r *rehearsal) user(folder string, like []module, requires ...string) error {
-	sums := ""
-	for _, m := range like {
-		text, err := os.ReadFile(filepath.Join(r.tree, m.folder, "go.sum"))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		sums += string(text)
-	}
-	return errors.Join(
-		writeFile(filepath.Join(folder, "go.mod"), "module example.com/user\n\ngo 1.25.0\n\nrequire (\n"+strings.Join(requires, "\n")+"\n)\n"),
-		writeFile(filepath.Join(folder, "go.sum"), sums))
 }
 
 func writeFile(name, text string) error {
