@@ -51,19 +51,6 @@ func (d *Database) connect(cleanup func(func())) error {
 	return nil
 }
 
-// orders makes a table, empty, which goes away with the test.
-func (d Database) orders(t *testing.T) (name string) {
-	t.Helper()
-	name = "feed_orders"
-	if d.Dialect == feed.PostgreSQL {
-		name = cmp.Or(d.Schema, "public") + "." + name
-	}
-	d.drop(t, name)
-	execute(t, d.DB, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, n BIGINT NOT NULL DEFAULT 0)")
-	t.Cleanup(func() { d.drop(t, name) })
-	return name
-}
-
 func (d Database) drop(t *testing.T, name string) {
 	d.endPrepared() // which the table would wait for
 	execute(t, d.DB, "DROP TABLE IF EXISTS "+name)
@@ -94,9 +81,16 @@ func (d Database) config(reader, table string, slack time.Duration) feed.Config 
 	return feed.Config{DB: d.Feed, Dialect: d.Dialect, Table: table, Reader: reader, Slack: slack, Replica: d.Read}
 }
 
+// install makes a table of orders, empty, with a feed. It goes away with the test.
 func (d Database) install(t *testing.T, slack time.Duration) (table string, f *feed.Feed) {
 	t.Helper()
-	table = d.orders(t)
+	table = "feed_orders"
+	if d.Dialect == feed.PostgreSQL {
+		table = cmp.Or(d.Schema, "public") + "." + table
+	}
+	d.drop(t, table)
+	execute(t, d.DB, "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY, n BIGINT NOT NULL DEFAULT 0)")
+	t.Cleanup(func() { d.drop(t, table) })
 	f = d.reader(t, "test", table, slack)
 	for range 2 { // the second changes nothing
 		must(t, f.Install(t.Context()))
