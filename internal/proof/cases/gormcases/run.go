@@ -86,10 +86,10 @@ type env struct {
 	src      *counter
 	db       *gorm.DB // with the plugin
 	log      recorder
-	ran      []guideBlock // of docs/migrating.md
-	between  func()       // called between its statements
-	sqlMode  string       // of the sessions that repair, on MySQL
-	looks    int          // at the tables
+	ran      []string // steps of docs/migrating.md
+	between  func()   // called between its statements
+	sqlMode  string   // of the sessions that repair, on MySQL
+	looks    int      // at the tables
 }
 
 // open opens the target with config, its tables named for the case and its SQL
