@@ -32,9 +32,6 @@ func Run(t *testing.T, d Database) {
 		d.run(t, "WithinOutsideOfATransactionIsAnError", d.withinNone)
 		d.run(t, "DeadlockIsRunAgain", d.deadlock)
 	}
-	if d.Dialect == sqlxhelper.PostgreSQL { // the others wait for locks instead
-		d.run(t, "SerializationFailureIsRunAgain", d.serialization)
-	}
 	if d.Dialect != sqlxhelper.MySQL { // which has no deferred constraint, names no target, and has no index with a condition
 		d.run(t, "CommitThatFailsIsAnErrorAndLeavesNothing", d.failedCommit)
 		d.run(t, "IndexWithAConditionOrAnExpressionIsNoTarget", d.upsertOddIndex)

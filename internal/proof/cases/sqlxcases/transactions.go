@@ -1,8 +1,6 @@
 package sqlxcases
 
 import (
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -73,44 +71,6 @@ func (d Database) deadlock(t *testing.T) {
 	d.wantCount(t, "many_rows WHERE n = 7", 2)
 	d.wantCount(t, "many_rows WHERE id = 1 AND n = 20", 1)
 	d.wantCount(t, "many_rows WHERE id = 2 AND n = 21", 1)
-}
-
-// The row that a transaction has read is changed before it writes. It is run again,
-// and reads what the other one has written.
-func (d Database) serialization(t *testing.T) {
-	d.tables(t, rowsTable)
-	h := sqlxhelper.New(NewCounter(100))
-	d.exec(t, "INSERT INTO many_rows (id, n) VALUES (1, 10)")
-	made := row{}
-	runs := 0
-	err := sqlxhelper.InTx(ctx, d.DB, &sql.TxOptions{Isolation: sql.LevelSerializable}, func(tx *sqlx.Tx) error {
-		runs++
-		var n int
-		if err := tx.Get(&n, "SELECT n FROM many_rows WHERE id = 1"); err != nil {
-			return err
-		}
-		if runs == 1 {
-			other := sqlxhelper.InTx(ctx, d.DB, &sql.TxOptions{Isolation: sql.LevelSerializable}, func(tx *sqlx.Tx) error {
-				_, err := tx.Exec("UPDATE many_rows SET n = n + 1 WHERE id = 1")
-				return err
-			})
-			if other != nil {
-				return errors.Join(errors.New("the other transaction"), other)
-			}
-		}
-		made.N = n
-		if err := h.Insert(ctx, tx, "many_rows", &made); err != nil {
-			return err
-		}
-		_, err := tx.Exec(fmt.Sprintf("UPDATE many_rows SET n = %d WHERE id = 1", n*2))
-		return err
-	})
-	if err != nil || runs != 2 {
-		t.Errorf("InTx() = %v after %d runs; want nil after 2", err, runs)
-	}
-	d.wantCount(t, "many_rows WHERE id = 1 AND n = 22", 1)
-	d.wantCount(t, "many_rows WHERE id = 101 AND n = 11", 1)
-	d.wantCount(t, "many_rows", 2)
 }
 
 // A deferred constraint is checked when the call ends its transaction.
