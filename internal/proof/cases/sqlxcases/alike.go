@@ -273,7 +273,7 @@ func sent(row reflect.Value) (text string) {
 	for i := range row.NumField() {
 		field, f := row.Type().Field(i), row.Field(i)
 		switch {
-		case field.Name == "Skipped":
+		case field.Tag.Get("db") == "-":
 		case field.Name == "Left": // in memory it is another
 			text += strings.ReplaceAll(f.String(), "?", "new")
 		case field.Anonymous:

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"testing"
 
@@ -67,202 +66,59 @@ func (d Database) firmTables(t *testing.T) {
 	})
 }
 
-// A grower makes graphs. A row belongs to rows alone that were made before it, so that an order
-// exists in which each comes after those to which it refers.
-type grower struct {
-	*rand.Rand
-	given   int64
-	firms   []*firm
-	workers []*worker
-}
-
-// key returns 0, or a key that the program sets, above all that the source gives.
-func (g *grower) key() int64 {
-	if g.IntN(6) > 0 {
-		return 0
-	}
-	g.given++
-	return 1<<40 + g.given
-}
-
-func (g *grower) firm(level int) *firm {
-	f := &firm{Model: types.Model{ID: types.Snowflake(g.key())}}
-	switch n := g.IntN(4); {
-	case n == 0 && level > 0:
-		f.Owner = g.firm(level - 1)
-	case n == 1 && len(g.firms) > 0:
-		f.Owner = g.firms[g.IntN(len(g.firms))]
-	}
-	f.Teams = make([]team, g.IntN(3))
-	for i := range f.Teams {
-		t := &f.Teams[i]
-		t.ID = types.ID[team](g.key())
-		if g.IntN(2) == 0 {
-			t.Firm = f
-		}
-		t.Lead = g.superior()
-		for range g.IntN(4) {
-			boss := g.superior()
-			t.Workers = append(t.Workers, &worker{})
-			g.fill(t.Workers[len(t.Workers)-1], 2)
-			t.Workers[len(t.Workers)-1].Boss = boss
-		}
-	}
-	g.firms = append(g.firms, f)
-	return f
-}
-
-// superior returns a worker that was made before, a new one, or none.
-func (g *grower) superior() *worker {
-	switch n := g.IntN(3); {
-	case n == 0 && len(g.workers) > 0:
-		return g.workers[g.IntN(len(g.workers))]
-	case n == 1:
-		return &worker{}
-	}
-	return nil
-}
-
-func (g *grower) fill(w *worker, level int) {
-	if w.ID = g.key(); g.IntN(2) == 0 {
-		w.ID = -w.ID // as the groups of Telegram have it
-	}
-	if g.IntN(2) == 0 {
-		w.Badge = &badge{}
-	}
-	w.Staff = make([]worker, g.IntN(3)*level/2)
-	for i := range w.Staff {
-		g.fill(&w.Staff[i], level-1)
-		if g.IntN(2) == 0 {
-			w.Staff[i].Boss = w
-		}
-	}
-	g.workers = append(g.workers, w)
-}
-
-// graphs stores random graphs. Their rows are stored as they are in memory, with the keys of those
-// to which they refer. The database checks with each statement that these are there.
+// graphs stores a graph through each handle. Random ones are in sqlxhelper, without a database. Here
+// the rows are stored as they are in memory, and the database checks with each statement that the
+// rows are there to which others refer.
 func (d Database) graphs(t *testing.T) {
 	d.firmTables(t)
 	h := sqlxhelper.New(NewCounter(0), sqlxhelper.WithIntegerKeys())
-	g := &grower{Rand: rand.New(rand.NewPCG(3, 4))}
-	stored := newStock(t)
-	for range 30 {
-		g.firms, g.workers = nil, nil
-		var roots []*firm
-		for range 1 + g.IntN(9) {
-			roots = append(roots, g.firm(2))
-		}
-		handle := handles[g.IntN(len(handles))]
-		err := d.through(t, handle, func(db sqlxhelper.DB) error {
-			if len(roots) == 1 {
-				return h.InsertGraph(ctx, db, "firms", roots[0])
+	for i, handle := range handles {
+		boss := &worker{ID: -int64(i + 1), Badge: &badge{}} // as the groups of Telegram have it
+		lead := &worker{Boss: boss, Badge: &badge{ID: labelID(1<<40 + i)}, Staff: make([]worker, 2)}
+		other := &worker{Boss: lead}
+		f := &firm{Owner: &firm{}, Teams: []team{{Lead: boss, Workers: []*worker{other, lead}}, {ID: types.ID[team](1<<40 + i), Lead: lead}}}
+		f.Teams[1].Firm, lead.Staff[0].Boss = f, lead
+		roots := []*firm{f, {Owner: f}}
+		must(t, d.through(t, handle, func(db sqlxhelper.DB) error {
+			if i%2 == 0 {
+				return h.InsertGraph(ctx, db, "firms", roots[1])
 			}
 			return h.InsertGraph(ctx, db, "firms", roots)
-		})
-		if err != nil {
-			t.Fatalf("InsertGraph(%s, %d firms) = %v; want nil", handle.name, len(roots), err)
+		}))
+		for what, key := range map[string][2]any{
+			"the owner of a firm":                {f.OwnerID, types.NullSnowflake{Snowflake: f.Owner.ID, Valid: true}},
+			"the owner of another firm":          {roots[1].OwnerID, types.NullSnowflake{Snowflake: f.ID, Valid: true}},
+			"the firm of a team":                 {f.Teams[0].FirmID, &f.ID},
+			"the firm of the second team":        {f.Teams[1].FirmID, &f.ID},
+			"the lead of a team":                 {f.Teams[0].LeadID, sql.NullInt64{Int64: boss.ID, Valid: true}},
+			"the lead of the second team":        {f.Teams[1].LeadID, sql.NullInt64{Int64: lead.ID, Valid: true}},
+			"the team of a worker":               {other.TeamID, types.NullID[team]{ID: f.Teams[0].ID, Valid: true}},
+			"the team of the lead":               {lead.TeamID, types.NullID[team]{ID: f.Teams[0].ID, Valid: true}},
+			"the boss of a worker":               {other.BossID, &lead.ID},
+			"the boss of the lead":               {lead.BossID, &boss.ID},
+			"the boss of the first of the staff": {lead.Staff[0].BossID, &lead.ID},
+			"the boss of the last of the staff":  {lead.Staff[1].BossID, &lead.ID},
+			"the boss of a badge":                {boss.Badge.WorkerID, sql.Null[int64]{V: boss.ID, Valid: true}},
+			"the lead of a badge":                {lead.Badge.WorkerID, sql.Null[int64]{V: lead.ID, Valid: true}},
+		} {
+			if !reflect.DeepEqual(key[0], key[1]) {
+				t.Errorf("%s, by %s = %v; want %v", what, handle.name, key[0], key[1])
+			}
 		}
-		for _, f := range roots {
-			stored.firm(f)
-		}
+		d.readBack(t, "firms", reflect.ValueOf([]firm{*f, *f.Owner, *roots[1]}))
+		d.readBack(t, "teams", reflect.ValueOf(f.Teams))
+		d.readBack(t, "workers", reflect.ValueOf([]worker{*boss, *lead, *other, lead.Staff[0], lead.Staff[1]}))
+		d.readBack(t, "badges", reflect.ValueOf([]badge{*boss.Badge, *lead.Badge}))
 	}
-	boss := int64(-5)
+	boss := int64(-50)
 	many := make([]worker, 400)
 	many[0].BossID, many[399].ID = &boss, boss // the last has to be sent first
 	if err := h.InsertMany(ctx, d.DB, "workers", many); err != nil {
-		t.Errorf("InsertMany(a worker below one with the key -5) = %v; want nil", err)
+		t.Errorf("InsertMany(a worker below one with the key %d) = %v; want nil", boss, err)
 	}
-	stored.workers = append(stored.workers, many...)
-	wantSame(t, d, "firms", stored.firms)
-	wantSame(t, d, "teams", stored.teams)
-	wantSame(t, d, "workers", stored.workers)
-	wantSame(t, d, "badges", stored.badges)
-}
-
-// A stock collects the rows of graphs without what they are linked to.
-type stock struct {
-	t       *testing.T
-	seen    map[any]bool
-	firms   []firm
-	teams   []team
-	workers []worker
-	badges  []badge
-}
-
-func newStock(t *testing.T) *stock { return &stock{t: t, seen: map[any]bool{}} }
-
-// linked fails the test if a foreign key is not as it should be.
-func (s *stock) linked(what string, got, want any) {
-	s.t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		s.t.Errorf("%s = %+v; want %+v", what, got, want)
-	}
-}
-
-func (s *stock) firm(f *firm) {
-	if s.seen[f] {
-		return
-	}
-	s.seen[f] = true
-	s.firms = append(s.firms, firm{Model: f.Model, OwnerID: f.OwnerID})
-	if f.Owner != nil {
-		s.linked("the owner of a firm", f.OwnerID, types.NullSnowflake{Snowflake: f.Owner.ID, Valid: true})
-		s.firm(f.Owner)
-	}
-	for i := range f.Teams {
-		t := &f.Teams[i]
-		s.teams = append(s.teams, team{ID: t.ID, FirmID: t.FirmID, LeadID: t.LeadID})
-		s.linked("the firm of a team", t.FirmID, &f.ID)
-		if t.Lead != nil {
-			s.linked("the lead of a team", t.LeadID, sql.NullInt64{Int64: t.Lead.ID, Valid: true})
-			s.worker(t.Lead)
-		}
-		for _, w := range t.Workers {
-			s.linked("the team of a worker", w.TeamID, types.NullID[team]{ID: t.ID, Valid: true})
-			s.worker(w)
-		}
-	}
-}
-
-func (s *stock) worker(w *worker) {
-	if s.seen[w] {
-		return
-	}
-	s.seen[w] = true
-	s.workers = append(s.workers, worker{ID: w.ID, TeamID: w.TeamID, BossID: w.BossID})
-	if w.Boss != nil {
-		s.linked("the boss of a worker", w.BossID, &w.Boss.ID)
-		s.worker(w.Boss)
-	}
-	for i := range w.Staff {
-		s.linked("the boss of a worker below one", w.Staff[i].BossID, &w.ID)
-		s.worker(&w.Staff[i])
-	}
-	if w.Badge != nil {
-		s.linked("the worker of a badge", w.Badge.WorkerID, sql.Null[int64]{V: w.ID, Valid: true})
-		s.badges = append(s.badges, *w.Badge)
-	}
-}
-
-// wantSame fails the test if the rows of a table are not those in memory, in any order.
-func wantSame[T any](t *testing.T, d Database, table string, want []T) {
-	t.Helper()
-	var got []T
-	if err := d.DB.Select(&got, "SELECT * FROM "+table); err != nil {
-		t.Fatalf("Select(%s) = %v", table, err)
-	}
-	in := map[any]T{}
-	for _, row := range want {
-		in[reflect.ValueOf(row).FieldByName("ID").Interface()] = row
-	}
-	if len(got) != len(want) || len(in) != len(want) {
-		t.Errorf("%s has %d rows, and memory %d keys; want %d", table, len(got), len(in), len(want))
-	}
-	for _, row := range got {
-		if want := in[reflect.ValueOf(row).FieldByName("ID").Interface()]; !reflect.DeepEqual(row, want) {
-			t.Errorf("%s has %+v; want %+v", table, row, want)
-		}
+	d.readBack(t, "workers", reflect.ValueOf(many))
+	for table, each := range map[string]int{"firms": 3, "teams": 2, "workers": 5, "badges": 2} {
+		d.wantCount(t, table, each*len(handles)+map[string]int{"workers": len(many)}[table])
 	}
 }
 

@@ -14,7 +14,7 @@ var ctx = context.Background()
 func Run(t *testing.T, d Database) {
 	d.run(t, "RandomRowsAreStoredTogetherAsOneByOne", func(t *testing.T) { d.Alike(t, 1, 10) })
 	d.run(t, "CallThatFailsLeavesNothingAndTheTransactionUsable", d.faults)
-	d.run(t, "RandomGraphsAreStoredAsTheyAreLinked", d.graphs)
+	d.run(t, "GraphsAreStoredAsTheyAreLinked", d.graphs)
 	d.run(t, "RandomUpsertsGiveEachRowTheKeyOfTheStoredOne", d.upserts)
 	d.run(t, "RowsThatReferToEachOtherAreStoredInAnyOrder", d.rowsThatReferToEachOther)
 	d.run(t, "RowsLargerTogetherThanAStatementAreAllInserted", d.largeRows)
