@@ -96,6 +96,13 @@ func TestCounterKeepsTheTwoLatestPeriods(t *testing.T) {
 		t.Errorf("takes = %s; want %s", got, want)
 	}
 
+	c = counter(t, new(memory), daily, 10) // the later period first
+	for i, step := range []int{6, 5, 5} {
+		if n, err := c.Next(t.Context(), day(step)); err != nil || n.N != int64(max(i, 1)) {
+			t.Fatalf("Next of day %d, after the 6th = %+v, %v; want %d", step, n, err, max(i, 1))
+		}
+	}
+
 	m = new(memory)
 	c = counter(t, m, Series{Name: "x", Digits: 4}, 10)
 	for want := int64(1); want < 4; want++ {
