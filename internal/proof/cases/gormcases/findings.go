@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"testing"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -20,11 +21,15 @@ type checkRow struct {
 	integers bool   // the plugin has WithIntegerKeys
 	tables   string // as [env.make] takes them
 	models   []any
+	all      bool // findings count that are by design, as [env.check] says
 	anyOrder bool // Check finds the same with the models in the reverse order
 	finds    []expected
 	mends    bool   // statements mend what is found, whatever that is
-	obstacle string // statements that remove what only words can
+	noKeys   string // statements that store a value that is no key
+	obstacle string // statements that remove it, or what only words can
+	sqlMode  string // of the session that repairs, on MySQL
 	after    string // statements that run after the repair
+	never    string // a statement that fails after it
 }
 
 // expected is a finding on some databases, or on all.
@@ -61,13 +66,28 @@ func rowCases(rows []checkRow) (list []testCase) {
 	return list
 }
 
+// rowsCase returns the case of rows whose claims are but the names of subtests.
+func rowsCase(claim string, rows []checkRow) testCase {
+	return testCase{claim, func(e *env) {
+		for i, r := range rows {
+			if e.on(r.on) {
+				e.Run(r.claim, func(t *testing.T) { r.run(e.target.env(t, fmt.Sprint(e.prefix, i, "_"))) })
+			}
+		}
+	}}
+}
+
 func (r checkRow) run(e *env) {
 	e.Helper()
 	e.only(e.on(r.on), "it is for "+r.on)
 	if r.integers {
 		e.integers()
 	}
+	pool, err := e.db.DB()
+	e.ok("DB", err)
+	pool.SetMaxOpenConns(1) // which has the session that the row sets
 	e.make(r.tables)
+	e.byDesign, e.sqlMode = r.all, r.sqlMode
 	list := slices.DeleteFunc(slices.Clone(r.finds), func(f expected) bool { return !e.on(f.on) })
 	var all, left []string
 	for _, f := range list {
@@ -76,10 +96,13 @@ func (r checkRow) run(e *env) {
 			left = append(left, f.what)
 		}
 	}
+	var findings []schemacheck.Finding
 	if r.mends {
-		equal(e, "Check finds something", len(e.check(e.db, r.models...)) > 0, true)
+		findings = e.check(e.db, r.models...)
+		equal(e, "Check finds something", len(findings) > 0, true)
 	} else {
-		for i, f := range e.finds(r.models, all...) {
+		findings = e.finds(r.models, all...)
+		for i, f := range findings {
 			e.has(f, list[i])
 		}
 		if r.anyOrder {
@@ -89,9 +112,18 @@ func (r checkRow) run(e *env) {
 			e.finds(models, all...)
 		}
 	}
+	if r.noKeys != "" {
+		e.make(r.noKeys)
+		for _, f := range findings {
+			e.refuses(f, r.models...)
+		}
+	}
 	e.make(r.obstacle)
 	e.mends(left, r.models...)
 	e.make(r.after)
+	if r.never != "" && !e.tidb() && e.db.Exec(strings.ReplaceAll(r.never, "PRE_", e.prefix)).Error == nil {
+		e.Errorf("%s = nil; want an error", r.never)
+	}
 }
 
 // has fails the test unless f says what want does, and has such a remedy.
@@ -110,20 +142,14 @@ func (e *env) has(f schemacheck.Finding, want expected) {
 	}
 }
 
-// allFindings returns what Check finds.
-func (e *env) allFindings(db *gorm.DB, models ...any) []schemacheck.Finding {
+// check returns what Check finds. Unless the case wants them, it leaves out findings that are by
+// design on SQLite, and those on pointers, which many models here have.
+func (e *env) check(db *gorm.DB, models ...any) []schemacheck.Finding {
 	e.Helper()
 	findings, err := schemacheck.Check(e.Context(), db, models...)
 	e.ok("Check", err)
-	return findings
-}
-
-// check returns what Check finds. It leaves out findings that are by design on
-// SQLite. It also leaves out those on pointers, which many models here have.
-func (e *env) check(db *gorm.DB, models ...any) []schemacheck.Finding {
-	e.Helper()
-	return slices.DeleteFunc(e.allFindings(db, models...), func(f schemacheck.Finding) bool {
-		return f.Problem == schemacheck.NoRowID || f.Problem == schemacheck.PointerReference
+	return slices.DeleteFunc(findings, func(f schemacheck.Finding) bool {
+		return !e.byDesign && (f.Problem == schemacheck.NoRowID || f.Problem == schemacheck.PointerReference)
 	})
 }
 
@@ -164,7 +190,7 @@ func (e *env) make(text string) {
 		if strings.ToLower(statement[:1]) == statement[:1] {
 			statement = "CREATE TABLE PRE_" + statement
 		}
-		if e.mysql() {
+		if e.mysql() && !strings.Contains(statement, "`") {
 			statement = strings.ReplaceAll(statement, `"`, "`")
 		}
 		e.ddl(typeWords[e.db.Name()].Replace(statement))
@@ -197,26 +223,26 @@ func (e *env) ddl(text string) {
 // is in the same mode afterwards.
 func (e *env) repair(f schemacheck.Finding) error {
 	e.Helper()
-	return e.db.Connection(func(tx *gorm.DB) error {
+	return e.db.Connection(func(tx *gorm.DB) (err error) {
 		tx = tx.Session(&gorm.Session{SkipDefaultTransaction: true})
-		mode := func() (mode string) {
-			e.must(tx.Raw("SELECT @@sql_mode").Scan(&mode))
-			return mode
+		set := func(mode string) (old, now string) {
+			if e.mysql() {
+				e.must(tx.Raw("SELECT @@sql_mode").Scan(&old))
+				e.must(tx.Exec("SET SESSION sql_mode = '" + mode + "'"))
+				e.must(tx.Raw("SELECT @@sql_mode").Scan(&now))
+			}
+			return old, now
 		}
-		if e.mysql() {
-			e.must(tx.Exec("SET SESSION sql_mode = '" + e.sqlMode + "'"))
-			defer func(before string) {
-				equal(e, "sql_mode after the statements", mode(), before)
-				e.must(tx.Exec("SET SESSION sql_mode = DEFAULT"))
-			}(mode())
-		}
+		checks, repairs := set(e.sqlMode)
+		defer func() {
+			if after, _ := set(checks); err == nil {
+				equal(e, "sql_mode after the statements", after, repairs)
+			}
+		}()
 		for _, text := range f.SQL {
 			if err := tx.Exec(text).Error; err != nil {
-				switch {
-				case e.postgres():
+				if e.postgres() {
 					e.must(tx.Exec("ROLLBACK"))
-				case e.mysql():
-					e.must(tx.Exec("SET SESSION sql_mode = '" + e.sqlMode + "'"))
 				}
 				return fmt.Errorf("%s: %w", text, err)
 			}
@@ -273,9 +299,20 @@ func (e *env) mends(left []string, models ...any) {
 }
 
 // refuses fails the test unless the fix of f, a finding on models, is an error before anything
-// has changed.
+// has changed. On SQLite the words have a query for the row, which finds no other.
 func (e *env) refuses(f schemacheck.Finding, models ...any) {
 	e.Helper()
+	if e.sqlite() {
+		_, rest, _ := strings.Cut(f.Fix, "stop here if ")
+		query, _, _ := strings.Cut(rest, " finds a row")
+		rows, err := rowsOf(e.db, query)
+		e.ok(query, err)
+		equal(e, "rows of "+query, len(rows), 1)
+		return
+	}
+	if len(f.SQL) == 0 {
+		return
+	}
 	before := e.snapshot()
 	if err := e.repair(f); err == nil || !strings.Contains(err.Error(), "out of range") || !strings.Contains(err.Error(), "COUNT(*)") {
 		e.Errorf("way out of %v = %v; want the check of the values to be out of range", f, err)
@@ -398,7 +435,7 @@ func (e *env) rest() (list []string) {
 	if e.sqlite() {
 		return nil
 	}
-	comment := "column_comment"
+	comment := "column_comment, CASE WHEN collation_name LIKE 'latin1%' THEN collation_name END" // which only one case has
 	if e.postgres() {
 		comment = "col_description(to_regclass(quote_ident(table_name)), ordinal_position)"
 	}
