@@ -37,6 +37,10 @@ func modelRows() []checkRow {
 	type Keys struct {
 		ID types.Snowflake `gorm:"snowflake:-"` // whose rows come from elsewhere
 	}
+	type Twig struct {
+		ID     types.Snowflake
+		TreeID *types.Snowflake
+	}
 	type Tree struct {
 		ID       types.Snowflake
 		ParentID *types.Snowflake
@@ -45,9 +49,10 @@ func modelRows() []checkRow {
 		Other    *Tree
 		HostID   *types.ID[Party]
 		Host     *Party
+		Twigs    []Twig
 		Loose    *types.Snowflake // no reference
 	}
-	const none, own, pointer = string(schemacheck.NoKey), string(schemacheck.OwnKey), string(schemacheck.PointerReference)
+	const none, own = string(schemacheck.NoKey), string(schemacheck.OwnKey)
 	const bad, shared, table = string(schemacheck.BadModel), string(schemacheck.SharedTable), string(schemacheck.MissingTable)
 	return []checkRow{
 		{
@@ -76,8 +81,11 @@ func modelRows() []checkRow {
 			tables: `parts (id bigint PRIMARY KEY, box_id bigint)`, finds: []expected{{table, "PRE_boxes", words, ""}},
 		},
 		{
-			claim: "CheckFindsForeignKeysThatArePointers", models: []any{&Tree{}}, all: true,
-			finds: []expected{{pointer + " ParentID", "types.NullSnowflake", words, ""}, {pointer + " HostID", "types.NullID", words, ""}, {table, "PRE_trees", words, ""}},
+			claim: "CheckFindsForeignKeysThatArePointers", models: []any{&Tree{}, &Twig{}}, all: true,
+			finds: []expected{
+				{pointer + "ParentID", "types.NullSnowflake", words, ""}, {pointer + "HostID", "types.NullID", words, ""}, {pointer + "TreeID", "types.NullSnowflake", words, ""},
+				{table, "PRE_trees", words, ""}, {table, "PRE_twigs", words, ""},
+			},
 		},
 	}
 }
@@ -333,7 +341,6 @@ func typeRows() (rows []checkRow) {
 // oddRows are tables of SQLite with a key that is, or is not, the rowid.
 func oddRows() (rows []checkRow) {
 	type Odd struct{ ID types.Snowflake }
-	const beside = string(schemacheck.NoRowID) + " "
 	for _, odd := range []struct {
 		ddl, what string
 		how       remedy
@@ -343,18 +350,18 @@ func oddRows() (rows []checkRow) {
 		{"TABLE PRE_odds (id INTEGER PRIMARY KEY, note text DEFAULT 'AUTOINCREMENT' /* AUTOINCREMENT */)", "", words},
 		{"TABLE PRE_odds (Id integer primary key autoincrement, `a(b` text, x TEXT DEFAULT ')''')", counts, statements},
 		{"TABLE PRE_odds (n int, id INTEGER PRIMARY\n KEY ASC ON CONFLICT FAIL AUTOINCREMENT)", counts, statements},
-		{"TABLE PRE_odds (note text, [id] BIGINT ( 20 ) -- ,id\n NOT NULL, PRIMARY KEY ([id]))", beside, statements},
-		{"TABLE `PRE_odds` (`id` unsigned big int PRIMARY KEY)", beside, statements},
-		{"TABLE PRE_odds(id int primary key, n int)", beside, statements},
-		{"TABLE PRE_odds (id bigint PRIMARY KEY, a int, twice int GENERATED ALWAYS AS (a * 2) STORED, b int)", beside, statements},
-		{"TABLE PRE_odds (id int PRIMARY KEY) STRICT", beside, statements},
+		{"TABLE PRE_odds (note text, [id] BIGINT ( 20 ) -- ,id\n NOT NULL, PRIMARY KEY ([id]))", noRowID, statements},
+		{"TABLE `PRE_odds` (`id` unsigned big int PRIMARY KEY)", noRowID, statements},
+		{"TABLE PRE_odds(id int primary key, n int)", noRowID, statements},
+		{"TABLE PRE_odds (id bigint PRIMARY KEY, a int, twice int GENERATED ALWAYS AS (a * 2) STORED, b int)", noRowID, statements},
+		{"TABLE PRE_odds (id int PRIMARY KEY) STRICT", noRowID, statements},
 		{"TABLE PRE_odds (id TEXT PRIMARY KEY) STRICT", wrong, statements},
-		{"TABLE PRE_odds (id bigint PRIMARY KEY, strict int, without int)", beside, statements},
-		{"TABLE PRE_odds (id INTEGER PRIMARY KEY /* not */ DESC, n int)", beside, statements},
+		{"TABLE PRE_odds (id bigint PRIMARY KEY, strict int, without int)", noRowID, statements},
+		{"TABLE PRE_odds (id INTEGER PRIMARY KEY /* not */ DESC, n int)", noRowID, statements},
 		{"TABLE PRE_odds (id INTEGER NOT NULL, PRIMARY KEY (id DESC))", "", words},
 		{"TABLE PRE_odds (n int, id INTEGER PRIMARY KEY DESC) WITHOUT ROWID", "", words},
 		{"TABLE PRE_odds (id INTEGER, n int, PRIMARY KEY (n, id))", "", words},
-		{"TABLE PRE_odds (id PRIMARY KEY)", beside, words},
+		{"TABLE PRE_odds (id PRIMARY KEY)", noRowID, words},
 		{"TABLE PRE_odds (id bigint AS (n + 1), n int)", wrong, words},
 		{"VIEW PRE_odds AS SELECT CAST('1' AS text) AS id", wrong, words},
 		{"VIRTUAL TABLE PRE_odds USING rtree(n, low, high)", missing, words},
@@ -366,6 +373,41 @@ func oddRows() (rows []checkRow) {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// stepRows are the steps for a table of SQLite as a finding has them, and as a person takes them.
+func stepRows() []checkRow {
+	type Barn struct{ ID types.Snowflake }
+	const steps = "PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE; stop here if SELECT * FROM `PRE_barns` WHERE " +
+		"CAST(CAST(`id` AS integer) AS text) <> `id` OR `id` LIKE '-%' OR `id` IS NULL finds a row: its value is no key; " +
+		"CREATE TABLE `PRE_barns_new` as in the sql of sqlite_master, with the column `id` as INTEGER PRIMARY KEY; " +
+		"INSERT INTO `PRE_barns_new` every column FROM `PRE_barns`; DROP TABLE `PRE_barns`; ALTER TABLE `PRE_barns_new` RENAME TO `PRE_barns`; " +
+		"create again by their sql: index `PRE_barns_n`, trigger `PRE_barns_t`; " +
+		"PRAGMA legacy_alter_table = ON before the RENAME and OFF after it, for the views that read the table: `PRE_view`; " +
+		"PRAGMA foreign_key_check has to find nothing; COMMIT, or ROLLBACK after any error; PRAGMA foreign_keys = ON"
+	return []checkRow{{
+		claim: "StepsForSQLiteNameWhatIsToBeMadeAnew", on: "sqlite", models: []any{&Barn{}}, all: true,
+		tables: `barns (id text PRIMARY KEY, n int);
+			CREATE INDEX PRE_barns_n ON PRE_barns (n);
+			CREATE TRIGGER PRE_barns_t AFTER INSERT ON PRE_barns BEGIN SELECT 1; END;
+			CREATE VIEW PRE_view AS SELECT n FROM PRE_barns;
+			cows (barn_id bigint REFERENCES PRE_barns (id));
+			INSERT INTO PRE_barns VALUES ('7', 1);
+			INSERT INTO PRE_cows VALUES (7)`,
+		finds: []expected{{wrong + "ID", steps, words, ""}},
+		obstacle: `PRAGMA foreign_keys = OFF;
+			BEGIN IMMEDIATE;
+			CREATE TABLE PRE_barns_new (id INTEGER PRIMARY KEY, n int);
+			INSERT INTO PRE_barns_new SELECT * FROM PRE_barns;
+			DROP TABLE PRE_barns;
+			PRAGMA legacy_alter_table = ON;
+			ALTER TABLE PRE_barns_new RENAME TO PRE_barns;
+			CREATE INDEX PRE_barns_n ON PRE_barns (n);
+			PRAGMA legacy_alter_table = OFF;
+			COMMIT;
+			PRAGMA foreign_keys = ON`,
+		never: "DELETE FROM PRE_barns", // on which a cow depends
+	}}
 }
 
 // modeRows are connections to MySQL that cut values, and some that do not.
@@ -399,6 +441,10 @@ var checkCases = []testCase{
 			ID types.Snowflake `gorm:"snowflake:-"`
 		}
 		models := slices.Concat(orderModels, []any{&Party{}, &Line{}, &Remark{}, &Team{}, &Node{}, &Event{}, &Hub{}, &Profile{}, &Text{}, &TextPart{}, &TextNote{}, &Tagged{}, &OptOut{}, &Counting{}, &Keyed{}, &LooseNote{}, &Loose{}})
+		if !e.sqlite() { // which alone has rowids
+			e.ok("UseRowIDs", gormplugin.UseRowIDs(e.db, append(slices.Clone(models), "nothing")...))
+			equal(e, "statements of UseRowIDs", len(e.log.statements("")), 0)
+		}
 		e.migrate(models...)
 		e.finds(models)
 	}},
@@ -418,92 +464,27 @@ var checkCases = []testCase{
 		e.db = e.use(e.database(&gorm.Config{NamingStrategy: prefixedColumns{schema.NamingStrategy{TablePrefix: e.prefix}}, Logger: &e.log}), e.src)
 		e.finds([]any{&Widget{}})
 	}},
-	{"UseRowIDsDoesNothingOnOtherDatabases", func(e *env) {
-		e.only(!e.sqlite(), "SQLite has rowids")
-		before := len(e.log.statements(""))
-		if err := gormplugin.UseRowIDs(e.db, &Order{}, "nothing"); err != nil {
-			e.Errorf("UseRowIDs = %v; want no error, and nothing done", err)
-		}
-		equal(e, "statements", len(e.log.statements("")), before)
-		if err := e.db.AutoMigrate(&Order{}); err != nil || strings.Contains(strings.Join(e.log.statements("CREATE TABLE"), ";"), "integer") {
-			e.Errorf("AutoMigrate = %v with %q; want bigint", err, e.log.statements("CREATE TABLE"))
-		}
-	}},
 	{"CheckAndUseRowIDsMakeTheKeyTheRowid", func(e *env) {
 		e.only(e.sqlite(), "others have no rowid")
 		models := append(slices.Clone(orderModels), &Pair{}, &Node{})
 		e.migrate(models...)
 		e.byDesign = true
-		rowIDs := func() []schemacheck.Finding {
-			return slices.DeleteFunc(e.check(e.db, models...), func(f schemacheck.Finding) bool { return f.Problem == schemacheck.PointerReference })
-		}
-		findings := rowIDs()
-		equal(e, "findings of fresh tables", len(findings), len(models)-1) // not the composite key
-		for _, f := range findings {
-			if e.has(f, expected{}); f.Problem != schemacheck.NoRowID || !strings.Contains(f.Error(), "UseRowIDs") {
-				e.Errorf("finding = %v; want NoRowID, which says UseRowIDs", f)
-			}
-		}
+		pointers := []string{pointer + "CustomerID", pointer + "ParentID"}
+		findings := e.finds(models, slices.Concat(pointers, slices.Repeat([]string{noRowID + "ID"}, len(models)-1))...) // not the composite key
+		e.has(findings[len(findings)-1], expected{says: "UseRowIDs", how: words})
 		fresh := e.with(e.src) // has learnt nothing of the models
 		e.ok("UseRowIDs and AutoMigrate", errors.Join(fresh.Migrator().DropTable(append(slices.Clone(models), "order_labels")...), gormplugin.UseRowIDs(fresh, models...), fresh.AutoMigrate(models...)))
-		if findings = rowIDs(); len(findings) != 0 {
-			e.Errorf("Check after UseRowIDs = %v; want nothing", findings)
-		}
+		e.finds(models, pointers...)
 		o := Order{Number: "B", Items: []Item{{SKU: "1"}}}
 		e.must(fresh.Create(&o))
 		equal(e, "the key is the rowid", e.keys("orders", "rowid", "number", "B")[0], o.ID.Int64())
 		e.log.reset()
-		if err := fresh.AutoMigrate(models...); err != nil {
-			e.Errorf("second AutoMigrate = %v; want no error", err)
-		}
-		equal(e, "DDL of the second AutoMigrate", strings.Join(e.ddlSent(), "; "), "")
+		e.ok("second AutoMigrate", fresh.AutoMigrate(models...))
+		ddl := slices.Concat(e.log.statements("CREATE"), e.log.statements("ALTER"), e.log.statements("DROP"))
+		equal(e, "DDL of the second AutoMigrate", strings.Join(ddl, "; "), "")
 		if err := gormplugin.UseRowIDs(fresh, "nothing"); err == nil {
 			e.Error(`UseRowIDs("nothing") = nil; want an error`)
 		}
-	}},
-	{"StepsForSQLiteNameWhatIsToBeMadeAnew", func(e *env) {
-		e.only(e.sqlite(), "others alter a table")
-		type Barn struct{ ID types.Snowflake }
-		e.make(`barns (id text PRIMARY KEY, n int);
-			CREATE INDEX PRE_barns_n ON PRE_barns (n);
-			CREATE TRIGGER PRE_barns_t AFTER INSERT ON PRE_barns BEGIN SELECT 1; END;
-			CREATE VIEW PRE_view AS SELECT n FROM PRE_barns;
-			cows (barn_id bigint REFERENCES PRE_barns (id) ON DELETE CASCADE);
-			INSERT INTO PRE_barns VALUES ('7', 1);
-			INSERT INTO PRE_cows VALUES (7)`)
-		f := e.finds([]any{&Barn{}}, wrong+"ID")[0]
-		// Each step is as it stands in the finding, with what a person fills in.
-		steps := []struct{ text, sql string }{
-			{"PRAGMA foreign_keys = OFF", ""},
-			{"BEGIN IMMEDIATE", ""},
-			{"CREATE TABLE `PRE_barns_new` as in the sql of sqlite_master, with the column `id` as INTEGER PRIMARY KEY", "CREATE TABLE `PRE_barns_new` (id INTEGER PRIMARY KEY, n int)"},
-			{"INSERT INTO `PRE_barns_new` every column FROM `PRE_barns`", "INSERT INTO `PRE_barns_new` SELECT * FROM `PRE_barns`"},
-			{"DROP TABLE `PRE_barns`", ""},
-			{"PRAGMA legacy_alter_table = ON", ""},
-			{"ALTER TABLE `PRE_barns_new` RENAME TO `PRE_barns`", ""},
-			{"create again by their sql: index `PRE_barns_n`, trigger `PRE_barns_t`", "CREATE INDEX PRE_barns_n ON PRE_barns (n)"},
-			{"for the views that read the table: `PRE_view`", "PRAGMA legacy_alter_table = OFF"},
-			{"COMMIT", ""},
-			{"PRAGMA foreign_keys = ON", ""},
-		}
-		err := e.db.Connection(func(tx *gorm.DB) error {
-			tx = tx.Session(&gorm.Session{SkipDefaultTransaction: true})
-			for _, step := range steps {
-				text := strings.ReplaceAll(step.text, "PRE_", e.prefix)
-				if !strings.Contains(f.Fix, text) {
-					e.Errorf("Fix = %q; want the step %q in it", f.Fix, text)
-				}
-				if step.sql != "" {
-					text = strings.ReplaceAll(step.sql, "PRE_", e.prefix)
-				}
-				e.must(tx.Exec(text))
-			}
-			return nil
-		})
-		e.ok("Connection", err)
-		e.count("cows", 1)
-		e.byDesign = true
-		e.finds([]any{&Barn{}})
 	}},
 	{"CheckSaysWhatItCannotDo", func(e *env) {
 		ended, cancel := context.WithCancel(e.Context())
@@ -530,11 +511,6 @@ var checkCases = []testCase{
 			e.Error(`Check("item") = nil; want an error`)
 		}
 	}},
-}
-
-// ddlSent returns the statements that change tables.
-func (e *env) ddlSent() []string {
-	return slices.Concat(e.log.statements("CREATE"), e.log.statements("ALTER"), e.log.statements("DROP"))
 }
 
 // prefixedColumns is a naming strategy that is not GORM's own.

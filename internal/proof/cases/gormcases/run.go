@@ -67,7 +67,7 @@ func (target Target) env(t *testing.T, prefix string) *env {
 
 // checks returns the cases of schemacheck and of docs/migrating.md.
 func checks() []testCase {
-	return slices.Concat(rowCases(modelRows()), rowCases(tableRows()), rowCases(signRows()), checkCases, rowCases(repairRows()), rowCases(keepRows()), repairCases,
+	return slices.Concat(rowCases(modelRows()), rowCases(tableRows()), rowCases(signRows()), rowCases(stepRows()), checkCases, rowCases(repairRows()), rowCases(keepRows()), repairCases,
 		rowCases(integerRows()), integerChecks, migratingCases, backCases)
 }
 
