@@ -37,6 +37,12 @@ func modelRows() []checkRow {
 	type Keys struct {
 		ID types.Snowflake `gorm:"snowflake:-"` // whose rows come from elsewhere
 	}
+	type Leaf struct{ ID, StemID types.Snowflake }
+	type Stem struct {
+		ID    uint `gorm:"primaryKey;autoIncrement"`
+		Other types.Snowflake
+		Leafs []Leaf
+	}
 	type Twig struct {
 		ID     types.Snowflake
 		TreeID *types.Snowflake
@@ -77,8 +83,8 @@ func modelRows() []checkRow {
 			finds: []expected{{table, "table PRE_orders", words, ""}, {table, "PRE_items", words, ""}, {table, "PRE_order_labels", words, ""}, {table, "PRE_receipts", words, ""}},
 		},
 		{
-			claim: "CheckFindsAParentThatIsMissing", models: []any{&Part{}, &Box{}}, anyOrder: true,
-			tables: `parts (id bigint PRIMARY KEY, box_id bigint)`, finds: []expected{{table, "PRE_boxes", words, ""}},
+			claim: "CheckFindsAParentThatIsMissing", models: []any{&Leaf{}, &Stem{}}, anyOrder: true,
+			tables: `leafs (id bigint PRIMARY KEY, stem_id bigint)`, finds: []expected{{table, "PRE_stems", words, ""}},
 		},
 		{
 			claim: "CheckFindsForeignKeysThatArePointers", models: []any{&Tree{}, &Twig{}}, all: true,
