@@ -56,8 +56,8 @@ func (e *env) guideTables(keys string) {
 		", CONSTRAINT fk_PRE_orders_items FOREIGN KEY (order_id) REFERENCES PRE_orders (id) ON DELETE CASCADE)")
 }
 
-// A guideShop is the tables of the guide, and what is to be in them. The old program leaves the keys
-// to the database, the new one has the plugin.
+// A guideShop is the tables of the guide, with a model of their rows. The old program leaves the
+// keys to the database, the new one has the plugin.
 type guideShop struct {
 	*env
 	constraints []string

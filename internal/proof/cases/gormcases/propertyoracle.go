@@ -212,7 +212,7 @@ func only(names ...string) func(string) bool {
 	return func(name string) bool { return slices.Contains(names, name) }
 }
 
-// relations returns those of which a struct of s holds the rows, in order.
+// relations returns the relations whose rows a struct of s holds, in order.
 func relations(s *schema.Schema) (list []*schema.Relationship) {
 	for _, name := range slices.Sorted(maps.Keys(s.Relationships.Relations)) {
 		if rel := s.Relationships.Relations[name]; rel.Field != nil && rel.Field.Name == name {
@@ -371,8 +371,8 @@ func keysOf(s *schema.Schema, all snapshot) map[string]bool {
 	return keys
 }
 
-// matches fails the test unless each row below roots is stored under its key as it is in memory, with
-// the foreign keys and join rows of its associations.
+// matches fails the test unless each row below roots is stored under its key with the values in
+// memory, with the foreign keys and join rows of its associations.
 func (e *env) matches(roots ...any) {
 	e.Helper()
 	w := &world{env: e, db: e.db}

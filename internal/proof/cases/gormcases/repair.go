@@ -55,7 +55,7 @@ func held(key, ref string) string {
 	INSERT INTO PRE_notes VALUES ('5', '4')`)
 }
 
-// keepRows are tables of which the statements keep all but types and counters.
+// keepRows are tables where the statements keep all but types and counters.
 func keepRows() []checkRow {
 	type Item struct{ ID, OrderID types.Snowflake }
 	type Order struct {

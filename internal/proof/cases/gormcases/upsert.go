@@ -170,7 +170,8 @@ var upsertCases = slices.Concat(sceneCases, []testCase{
 			e.stored("labels", "text", again[i].Text, again[i].ID)
 		}
 	}},
-	// A default of the database stands in a unique key, and tells nobody by which value a row was met.
+	// A default of the database stands in a unique key, and no reply tells by which value a row was
+	// met.
 	{"ATimeThatTheDatabaseFillsIsNotThatOfTheRow", func(e *env) {
 		e.only(!e.mysql(), "its upserts have no target")
 		type Event struct {

@@ -38,7 +38,7 @@ type books struct {
 	pace         int // in hours, from one step to the next at most
 }
 
-// books makes random calls, in transactions some of which are rolled back, whole or up to a
+// books makes random calls, in transactions that may be rolled back, whole or up to a
 // savepoint, and compares each answer with what the books say.
 func (b *bench) books(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")

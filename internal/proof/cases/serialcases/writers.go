@@ -46,9 +46,10 @@ func (b *bench) next(t *testing.T, s serial.Series, table string, at time.Time) 
 	return b.invoice(t.Context(), s, sql.LevelDefault, table, at, true)
 }
 
-// atOnce has the first invoices of a period come at once, some of which are rolled back, beside another call
-// that changes the counter. Odoo gave the first two one number. All numbers have to be there, except those that
-// the call left out. There are no more connections than transactions, so none may need a second one.
+// atOnce has the first invoices of a period come at once, beside another call that changes the
+// counter. Half of them are rolled back. Odoo gave the first two one number. All numbers have to be
+// there, except those that the call left out. There are no more connections than transactions, so
+// none may need a second one.
 func (b *bench) atOnce(t *testing.T) {
 	const writers, moved, raised = 4, 50, 100
 	b.db.SetMaxOpenConns(writers)

@@ -66,8 +66,8 @@ func readNumbers(dir string) (numberFiles, error) {
 	return all, nil
 }
 
-// duplicates returns how many numbers there are, and each repeated one as often as it
-// is repeated.
+// duplicates returns how many numbers there are, and the repeated ones, each once for
+// every repetition.
 func (n numberFiles) duplicates() (count int, repeated []types.Snowflake) {
 	all := slices.Concat(slices.Collect(maps.Values(n))...)
 	return len(all), Repeated(all)
