@@ -41,7 +41,7 @@ var steps = []step{
 
 	{name: "shell", when: always, heading: "shellcheck"},
 	{name: "gofmt", when: always, heading: "gofmt"},
-	{name: "tidy", when: always, heading: "go mod tidy of the modules that changed"},
+	{name: "tidy", when: always, heading: "go mod tidy of all modules"},
 	{name: "lint", when: always, heading: "golangci-lint, go vet among it"},
 	{name: "builds", when: always, heading: "the published modules with the oldest Go and the newest, and for Windows and macOS"},
 	{name: "test", when: always, heading: "go test ./..., as in the README", tests: []string{"./..."}},
