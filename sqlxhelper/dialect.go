@@ -28,9 +28,6 @@ const (
 // traits are the differences of a dialect.
 type traits dialect.Traits
 
-// traitsOf returns the traits of a valid dialect.
-func traitsOf(d Dialect) *traits { return (*traits)(dialect.TraitsOf(d)) }
-
 // sends returns the context for a statement.
 func (t *traits) sends(ctx context.Context) context.Context {
 	if t.Uninterrupted {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jmoiron/sqlx/reflectx"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/internal/base/outcome"
 )
 
@@ -227,7 +228,10 @@ func (h *Helper) insert(ctx context.Context, db DB, table string, b batch, deep 
 		return err
 	}
 	for i := range loads {
-		if r.spans[loads[i].at].overlap() {
+		// Only then may a row refer to another one of the call by a key that both had before it. Nearly
+		// all foreign keys are outside of the span, because their rows are stored already, or the rows
+		// of the call have no keys yet, and so no span.
+		if s := r.spans[loads[i].at]; s.own.last != 0 && s.foreign.first <= s.own.last && s.own.first <= s.foreign.last {
 			loads[i].order()
 		}
 	}
@@ -260,7 +264,7 @@ func (h *Helper) setDriver(c *conn, db interface{ DriverName() string }) error {
 	case driver.dialect == 0:
 		return fmt.Errorf("%w: driver name %q; say what it is with sqlxhelper.RegisterDriver(%q, …), or give New the option WithDialect", ErrDriver, name, name)
 	}
-	if c.dialect = traitsOf(driver.dialect); c.dialect.EndsCalls {
+	if c.dialect = (*traits)(dialect.TraitsOf(driver.dialect)); c.dialect.EndsCalls {
 		c.cancels = outcome.CancelsAll
 	}
 	if one, ok := c.pool.(onConn); ok {

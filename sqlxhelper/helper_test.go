@@ -6,8 +6,12 @@ import (
 	"testing"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/snowkey/snowkey/internal/base/dialect"
 	"github.com/snowkey/snowkey/types"
 )
+
+// traitsOf returns the traits of a valid dialect.
+func traitsOf(d Dialect) *traits { return (*traits)(dialect.TraitsOf(d)) }
 
 // schemaOf returns the schema of calls with rows of type T.
 func schemaOf[T any](t testing.TB, d Dialect, table string, deep bool) *schema {

@@ -257,13 +257,6 @@ func (s *keySpan) add(id types.Snowflake) {
 // the keys to which they refer.
 type spans struct{ own, foreign keySpan }
 
-// overlap reports whether a row may refer to another one of the call by a key that both had before
-// it. Nearly all foreign keys are outside of the span, because their rows are stored already, or
-// the rows of the call have no keys yet, and so no span.
-func (s spans) overlap() bool {
-	return s.own.last != 0 && s.foreign.first <= s.own.last && s.own.first <= s.foreign.last
-}
-
 // assign gives a key to every row that lacks one, and links the rows. If the source fails, or
 // keys belong on different shards that have to be on one, no row has been changed.
 func (r *rows) assign(ctx context.Context, src keySource) error {
@@ -281,7 +274,7 @@ func (r *rows) assign(ctx context.Context, src keySource) error {
 		if src.refused != nil {
 			return src.unusable(missing)
 		}
-		if src.Sharded() && (r.nodes != nil || r.tables[0].plan.shard >= 0) {
+		if (r.nodes != nil || r.tables[0].plan.shard >= 0) && src.Sharded() {
 			if err := r.findShards(ctx, src.Supply, missing); err != nil {
 				return err
 			}

@@ -71,14 +71,14 @@ func (a *attempt) run(ctx context.Context) error {
 		}
 	}()
 	err := a.send(ctx)
-	if pgtext.Altered(err) {
-		a.stale = true
-		err = fmt.Errorf("%w: %w", ErrTableChanged, err)
-	}
 	for name, t := range a.described {
 		a.memory.learn(name, t, err)
 	}
 	if err != nil {
+		if pgtext.Altered(err) {
+			a.stale = true
+			err = fmt.Errorf("%w: %w", ErrTableChanged, err)
+		}
 		return err
 	}
 	written = true
