@@ -48,6 +48,8 @@ var backCases = []testCase{
 		e.ddl("INSERT INTO PRE_orders (id, number) VALUES (1, 'small'), (9223372036854775807, 'last')")
 		keys := e.keys("orders", "id", "1", 1)
 		e.guide(wayOut, "To UUIDs")
+		e.hasColumns("orders", "id", "number")
+		e.hasColumns("order_items", "id", "order_id", "sku")
 		if e.mariadb() {
 			e.ddl("ALTER TABLE PRE_order_items DROP FOREIGN KEY fk_PRE_orders_items")
 			e.ddl("ALTER TABLE PRE_orders MODIFY id UUID NOT NULL")

@@ -136,6 +136,22 @@ func (e *env) noItemWithoutAnOrder() {
 	}
 }
 
+// hasColumns fails the test unless these are the columns of a table, and the primary key is id.
+func (e *env) hasColumns(table string, want ...string) {
+	e.Helper()
+	columns, err := e.db.Migrator().ColumnTypes(e.prefix + table)
+	e.ok("ColumnTypes", err)
+	var got []string
+	for _, c := range columns {
+		got = append(got, c.Name())
+		if primary, ok := c.PrimaryKey(); ok && primary != (c.Name() == "id") {
+			e.Errorf("column %s of %s is in the primary key: %t; want %t", c.Name(), table, primary, !primary)
+		}
+	}
+	slices.Sort(got)
+	equal(e, "columns of "+table, got, want)
+}
+
 // A guideBlock is a block of SQL in docs/migrating.md or docs/existing.md, or a step of their
 // scripts, with the names of the tables of the case.
 type guideBlock struct {

@@ -88,6 +88,16 @@ var migratingCases = []testCase{
 			e.finds(guideModels)
 		}
 		shop.compare()
+		e.hasColumns("orders", "id", "number")
+		e.hasColumns("order_items", "id", "order_id", "sku")
+		helpers := "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name LIKE ?"
+		left := int64(2)
+		if e.postgres() {
+			helpers, left = "SELECT COUNT(*) FROM pg_proc WHERE proname LIKE ?", 0
+		}
+		var got int64
+		e.must(e.db.Raw(helpers, e.prefix+"order%").Scan(&got))
+		equal(e, "tables on MySQL, functions on PostgreSQL", got, left)
 		e.guided(running)
 	}},
 	{"GuideForIdentitiesWorks", func(e *env) {
@@ -140,6 +150,11 @@ var migratingCases = []testCase{
 			Items: []dualOrderItem{{ID: "ffffffff-0000-4000-8000-000000000001", SKU: "dual"}},
 		}
 		e.must(e.db.Create(&dual))
+		for _, table := range []string{"orders", "order_items"} {
+			if e.db.Exec("UPDATE "+e.prefix+table+" SET new_id = 1").Error == nil {
+				e.Errorf("all rows of %s have one new key; want an error of the index", table)
+			}
+		}
 		var first dualOrder // one that has no new key yet
 		e.must(e.db.Where("number = ?", "0").Take(&first))
 		added := dualOrderItem{ID: "ffffffff-0000-4000-8000-000000000002", SKU: "added"}
@@ -190,6 +205,8 @@ var migratingCases = []testCase{
 		e.guide(uuids, "Drop what is left")
 		e.guided(uuids)
 		e.must(e.db.Create(&CountedItem{SKU: "last", OrderID: o.ID}))
+		e.hasColumns("orders", "created_at", "id", "number", "old_id")
+		e.hasColumns("order_items", "created_at", "id", "order_id", "sku")
 	}},
 }
 
