@@ -158,12 +158,12 @@ func TestRolesWithSchemasOfTheirOwnHaveOneTableOfLeases(t *testing.T) {
 	billing := newRole(t, g.admin)
 	web := newRole(t, g.admin)
 	for _, role := range []string{billing, web} {
-		g.exec(t, "ALTER ROLE "+role+" LOGIN", "GRANT ALL ON SCHEMA public TO "+role)
+		g.exec(t, "ALTER ROLE "+role+" LOGIN PASSWORD '"+role+"'", "GRANT ALL ON SCHEMA public TO "+role)
 	}
 	g.exec(t, "CREATE SCHEMA AUTHORIZATION "+billing) // which web may not use
 	as := func(role string) *sql.DB {
 		u := parsed(t, g.dsn)
-		u.User, u.RawQuery = url.User(role), "sslmode=disable"
+		u.User, u.RawQuery = url.UserPassword(role, role), "sslmode=disable"
 		return openSqlx(t, g.driver, u.String()).DB
 	}
 	open := func(role, table string) (*core.Generator, error) {
