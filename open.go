@@ -15,6 +15,7 @@ import (
 	"github.com/snowkey/snowkey/core/lease/sqllease"
 	"github.com/snowkey/snowkey/core/sqlstore"
 	"github.com/snowkey/snowkey/internal/base/dialect"
+	"github.com/snowkey/snowkey/internal/base/errtext"
 	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
@@ -107,19 +108,10 @@ func Open(ctx context.Context, db *sql.DB, c Config) (*core.Generator, error) {
 	}
 	gen, err := c.open(ctx, db)
 	if err != nil {
-		return nil, &openError{err}
+		return nil, errtext.Prefix("snowkey: Open: ", "snowkey: ", err) // a ValueError begins so too
 	}
 	return gen, nil
 }
-
-// An openError has the name of the package once, although a ValueError of it begins with it too.
-type openError struct{ err error }
-
-func (e *openError) Error() string {
-	return "snowkey: Open: " + strings.TrimPrefix(e.err.Error(), "snowkey: ")
-}
-
-func (e *openError) Unwrap() error { return e.err }
 
 func (c *Config) open(ctx context.Context, db *sql.DB) (*core.Generator, error) {
 	if db == nil {

@@ -3,11 +3,11 @@ package lease
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/base/errtext"
 )
 
 var (
@@ -60,16 +60,8 @@ type (
 // failed returns the error of an operation. That of a store may begin with the name of this package
 // too, which is not said twice.
 func failed(operation string, err error) error {
-	return &failedError{"lease: " + operation + ": " + strings.TrimPrefix(err.Error(), "lease: "), err}
+	return errtext.Prefix("lease: "+operation+": ", "lease: ", err)
 }
-
-type failedError struct {
-	text string
-	err  error
-}
-
-func (e *failedError) Error() string { return e.text }
-func (e *failedError) Unwrap() error { return e.err }
 
 // inRange returns nil if least <= v <= most, and a *core.ValueError otherwise. why goes on after
 // the range.

@@ -3,10 +3,10 @@ package region
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/base/errtext"
 )
 
 // ErrRefused is matched by every [*Error]. Users have it as lease.ErrRegion.
@@ -39,15 +39,8 @@ func invalid(name, value, want string) *core.ValueError {
 	return &core.ValueError{Package: "lease", Name: name, Value: value, Want: want, Err: leasestore.ErrPermanent}
 }
 
-// A failure is the error of a store, with the region's name.
-type failure struct {
-	region string
-	err    error
+// failure returns the error of a store with the region's name. It begins with the package that users
+// know, and the store's own text may too.
+func (r *Region) failure(err error) error {
+	return errtext.Prefix(fmt.Sprintf("lease: region %q: ", r.Name), "lease: ", err)
 }
-
-// Error begins with the package that users know, and the store's own text may too.
-func (f *failure) Error() string {
-	return fmt.Sprintf("lease: region %q: %s", f.region, strings.TrimPrefix(f.err.Error(), "lease: "))
-}
-
-func (f *failure) Unwrap() error { return f.err }

@@ -117,7 +117,7 @@ func (r *Keeper) settle(ctx context.Context, keep bool) (int64, error) {
 	case r.busy <- struct{}{}:
 		defer func() { <-r.busy }()
 	case <-ctx.Done():
-		return 0, &failure{r.Name, ctx.Err()}
+		return 0, r.failure(ctx.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleWait)
 	defer cancel()
@@ -282,5 +282,5 @@ func (r *Keeper) failed(err error) error {
 		r.config.Logger.Warn("lease: the datacenter number of the region is not confirmed; the region goes on with it", "error", err)
 		r.failing = true
 	}
-	return &failure{r.Name, err}
+	return r.failure(err)
 }

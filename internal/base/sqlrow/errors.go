@@ -3,6 +3,8 @@ package sqlrow
 import (
 	"errors"
 	"regexp"
+
+	"github.com/snowkey/snowkey/internal/base/errtext"
 )
 
 var (
@@ -59,15 +61,7 @@ func redact(err error) error {
 		return credentials.ReplaceAllString(found, "$1$2$3$4$5$6***")
 	})
 	if clean != text {
-		return &redacted{clean, err}
+		return errtext.Reword(clean, err)
 	}
 	return err
 }
-
-type redacted struct {
-	text string
-	err  error
-}
-
-func (e *redacted) Error() string { return e.text }
-func (e *redacted) Unwrap() error { return e.err }

@@ -9,8 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
+	"github.com/snowkey/snowkey/internal/base/errtext"
 	"github.com/snowkey/snowkey/internal/base/placement"
 	"github.com/snowkey/snowkey/types"
 )
@@ -132,17 +132,8 @@ func Count(n int) string {
 // Failed returns the error of a package that could not take n keys for something, because of err.
 // What the generator says of a call in which no time was left is not said twice.
 func Failed(of string, n int, something string, err error) error {
-	text := strings.TrimPrefix(err.Error(), "core: no ID: ")
-	return &failedError{of + ": take " + Count(n) + something + ": " + text, err}
+	return errtext.Prefix(of+": take "+Count(n)+something+": ", "core: no ID: ", err)
 }
-
-type failedError struct {
-	text string
-	err  error
-}
-
-func (e *failedError) Error() string { return e.text }
-func (e *failedError) Unwrap() error { return e.err }
 
 // Sharded reports whether the keys name a shard. A nil Supply has no keys.
 func (s *Supply) Sharded() bool { return s != nil && s.shards != nil }
