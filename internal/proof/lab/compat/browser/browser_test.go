@@ -209,10 +209,21 @@ func (b *tab) message(want string) {
 	b.until(fmt.Sprintf("document.querySelector('#message p').textContent.startsWith(%q)", want))
 }
 
-// until waits until an expression in JavaScript is true.
+// until waits until an expression in JavaScript is true. The context in which it is evaluated ends
+// with its page, which may still be the one before a navigation.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	b.do(chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(3*time.Minute)))
+	var err error
+	for range 10 {
+		err = chromedp.Do(b.ctx, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(3*time.Minute)))
+		if err == nil {
+			return
+		}
+		if !strings.Contains(err.Error(), "Cannot find context") {
+			break
+		}
+	}
+	b.t.Fatalf("%v; the page shows:\n%s", err, b.text("main"))
 }
 
 // evaluate returns the value of an expression in JavaScript.
