@@ -32,8 +32,8 @@ const (
 // inArray reports whether f is the text of an array.
 func (f Format) inArray() bool { return f == Array || f == ArrayOfNanos }
 
-// AppendField appends v, whose kind is k, which t takes, or what it points to. A time is a field or
-// behind a pointer, and so addressable. If ok is false, b may have grown.
+// AppendField appends v, whose kind is k, which t takes, or what it points to. If ok is false, b may
+// have grown.
 func (t Type) AppendField(b []byte, k Kind, v reflect.Value, f Format) (_ []byte, ok bool) {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -59,8 +59,8 @@ func (t Type) AppendField(b []byte, k Kind, v reflect.Value, f Format) (_ []byte
 	case bytesKind:
 		return appendBytes(b, v.Bytes(), f), true
 	case timeKind:
-		// Interface does not allocate for a pointer, as it would for the struct.
-		return appendTime(b, t, *v.Addr().Interface().(*time.Time), f)
+		at, _ := reflect.TypeAssert[time.Time](v) // without the allocation of Interface
+		return appendTime(b, t, at, f)
 	}
 	return b, false
 }
@@ -71,25 +71,11 @@ func (t Type) AppendValue(b []byte, value driver.Value, f Format) (_ []byte, ok 
 	if bytes, is := value.([]byte); value == nil || is && bytes == nil {
 		return AppendNull(b, f), true
 	}
-	if !t.Takes(kindOfValue(value)) {
+	k := kindOfValue(value)
+	if !t.Takes(k) {
 		return b, false
 	}
-	switch v := value.(type) {
-	case int64:
-		return appendInt(b, t, v, f)
-	case int:
-		return appendInt(b, t, int64(v), f)
-	case float64:
-		return appendFloat(b, t, v, f)
-	case bool:
-		return appendBool(b, v, f), true
-	case string:
-		return appendString(b, t, v, f)
-	case []byte:
-		return appendBytes(b, v, f), true
-	default:
-		return appendTime(b, t, v.(time.Time), f)
-	}
+	return t.AppendField(b, k, reflect.ValueOf(value), f)
 }
 
 func kindOfValue(value driver.Value) Kind {
