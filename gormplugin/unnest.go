@@ -185,51 +185,33 @@ func arrays(t *pgtext.Table, stmt *gorm.Statement, values clause.Values) ([]stri
 	return arrays, true
 }
 
-// An element writes the values of one column. It remembers the type of the last value.
+// An element writes the values of one column.
 type element struct {
 	stmt    *gorm.Statement
 	encoder pgtext.Encoder
-	last    reflect.Type
-	own     bool     // an expression of GORM
-	inner   *element // writes the value that a gorm.Valuer returns
 }
 
-// append appends v. It reports false if v has to be sent in VALUES.
+// append appends v. It reports false if v has to be sent in VALUES. It tests the interfaces in the
+// order in which GORM does.
 func (e *element) append(b []byte, v any) (_ []byte, ok bool) {
-	if t := reflect.TypeOf(v); t != e.last {
-		e.learn(t, v)
-	}
-	switch {
-	case e.own:
-		return b, false
-	case e.inner != nil:
+	switch v := v.(type) {
+	case gorm.Valuer:
 		return e.appendValuer(b, v)
+	case clause.Interface, clause.Expression:
+		return b, false
 	default:
 		return e.encoder.Append(b, v)
 	}
 }
 
-// learn finds out how to write values of type t, such as v. It tests the interfaces in the
-// order in which GORM does.
-func (e *element) learn(t reflect.Type, v any) {
-	e.last, e.own, e.inner = t, false, nil
-	switch v.(type) {
-	case int64, int, float64, bool, string, []byte, time.Time, nil:
-	case gorm.Valuer:
-		e.inner = &element{stmt: e.stmt, encoder: e.encoder}
-	case clause.Interface, clause.Expression:
-		e.own = true
-	}
-}
-
 // appendValuer appends the value of a gorm.Valuer whose expression is a single parameter.
-func (e *element) appendValuer(b []byte, v any) (_ []byte, ok bool) {
+func (e *element) appendValuer(b []byte, v gorm.Valuer) (_ []byte, ok bool) {
 	if f := reflect.ValueOf(v); f.Kind() == reflect.Pointer && f.IsNil() {
 		return e.encoder.Append(b, nil)
 	}
-	expr := v.(gorm.Valuer).GormValue(e.stmt.Context, e.stmt.DB)
+	expr := v.GormValue(e.stmt.Context, e.stmt.DB)
 	if expr.SQL != "?" || len(expr.Vars) != 1 {
 		return b, false
 	}
-	return e.inner.append(b, expr.Vars[0])
+	return e.append(b, expr.Vars[0])
 }
