@@ -38,8 +38,7 @@ func (c *Claim) Check(now Millis) error {
 	if !printable(c.Holder, maxHolder) {
 		return invalid("Claim.Holder", cut(c.Holder), wantHolder)
 	}
-	inSpace := func(worker int64) bool { return worker >= 0 && worker < c.Space.Workers }
-	if c.Only != nil && !slices.ContainsFunc(c.Only, inSpace) {
+	if c.Only != nil && !slices.ContainsFunc(c.Only, c.Space.has) {
 		return c.noFreeWorker(nil, now)
 	}
 	if apart := now - c.Now; apart > c.Skew || apart < -c.Skew {
@@ -73,7 +72,7 @@ func (c *Claim) eligible(rows []Row) []Row {
 	}
 	var eligible []Row
 	for _, row := range rows {
-		if 0 <= row.Worker && row.Worker < c.Space.Workers && (c.Only == nil || suits(row.Worker)) {
+		if c.Space.has(row.Worker) && (c.Only == nil || suits(row.Worker)) {
 			eligible = append(eligible, row)
 		}
 	}
@@ -88,11 +87,15 @@ func (c *Claim) over(row Row, now Millis) bool {
 	if row.Owner != "" {
 		return row.Until+c.Guard <= now
 	}
-	ahead := c.Skew
+	return row.Until <= now+c.released()
+}
+
+// released is how far ahead of the store's clock the limit of a row may be that was released.
+func (c *Claim) released() Millis {
 	if c.Guard > 0 {
-		ahead += c.Window + c.Guard
+		return c.Skew + c.Window + c.Guard
 	}
-	return row.Until <= now+ahead
+	return c.Skew
 }
 
 // Choose returns one of the free rows among rows, at random. In a fixed order, all
@@ -158,15 +161,9 @@ func (c *Claim) Apply(row Row, now Millis) (Row, bool) {
 	if c.Retire {
 		until = Retired + max(now, c.Now)
 	}
-	return Row{
-		Worker:   row.Worker,
-		Epoch:    row.Epoch + 1,
-		Owner:    c.Owner,
-		Nonce:    c.Nonce,
-		Until:    until,
-		Renewals: row.Renewals + 1,
-		Holder:   c.Holder,
-	}, true
+	next := row.next(c.Nonce, until)
+	next.Owner, next.Holder = c.Owner, c.Holder
+	return next, true
 }
 
 // From returns the first moment that the claim has won, from the store's reply. An
@@ -186,17 +183,12 @@ func (c *Claim) From(r Reply) Millis {
 // Candidates returns the worker numbers that will do, each once, in an order drawn from the token. For
 // 65,536 of them that takes about a millisecond.
 func (c *Claim) Candidates() []int64 {
-	var all []int64
-	if c.Only == nil {
+	all := c.workers()
+	if all == nil {
 		all = make([]int64, c.Space.Workers)
 		for i := range all {
 			all[i] = int64(i)
 		}
-	} else {
-		all = slices.DeleteFunc(slices.Sorted(slices.Values(c.Only)), func(worker int64) bool {
-			return worker < 0 || worker >= c.Space.Workers
-		})
-		all = slices.Compact(all)
 	}
 	c.random().Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
@@ -288,9 +280,8 @@ func (c *Claim) workers() []int64 {
 	if c.Only == nil {
 		return nil
 	}
-	only := slices.DeleteFunc(slices.Sorted(slices.Values(c.Only)), func(worker int64) bool {
-		return worker < 0 || worker >= c.Space.Workers
-	})
+	only := slices.DeleteFunc(slices.Clone(c.Only), func(worker int64) bool { return !c.Space.has(worker) })
+	slices.Sort(only)
 	if only = slices.Compact(only); int64(len(only)) == c.Space.Workers {
 		return nil
 	}
@@ -320,10 +311,7 @@ func (o *claiming) look(read func(ctx context.Context) (View, error)) (v View, e
 
 func (o *claiming) find() (View, error) {
 	c := o.claim
-	h := Hint{Owner: c.Owner, Only: o.only, Held: c.Guard, Released: c.Skew}
-	if c.Guard > 0 {
-		h.Released += c.Window + c.Guard
-	}
+	h := Hint{Owner: c.Owner, Only: o.only, Held: c.Guard, Released: c.released()}
 	return o.look(func(ctx context.Context) (View, error) { return o.register.Find(ctx, o.space, h) })
 }
 

@@ -3,6 +3,7 @@ package leasestore
 import (
 	"context"
 	"errors"
+	"sync"
 )
 
 // A Fencing asks to end all leases of a space and to raise the limits of its rows.
@@ -23,13 +24,7 @@ func (f *Fencing) Apply(row Row) Row {
 	if row.Retired() {
 		return row
 	}
-	return Row{
-		Worker:   row.Worker,
-		Epoch:    row.Epoch + 1,
-		Nonce:    f.Nonce,
-		Until:    max(row.Until, f.Until),
-		Renewals: row.Renewals + 1,
-	}
+	return row.next(f.Nonce, max(row.Until, f.Until))
 }
 
 // Fence implements [Fencer], row by row. It skips missing rows, and returns an error for a damaged
@@ -50,31 +45,20 @@ func (s *RegisterStore) Fence(ctx context.Context, f Fencing) error {
 			return err
 		}
 	}
-	// There may be 65,536 of them.
-	rows, errs := make(chan Seen), make(chan error)
-	for range fencers {
-		go func() {
-			var err error
-			for seen := range rows {
-				if err == nil {
-					err = o.fence(&f, seen)
-				}
+	var wg sync.WaitGroup
+	errs := make([]error, fencers)
+	for i := range errs {
+		wg.Go(func() {
+			for j := i; j < len(v.Rows) && errs[i] == nil; j += fencers {
+				errs[i] = o.fence(&f, v.Rows[j])
 			}
-			errs <- err
-		}()
+		})
 	}
-	for _, seen := range v.Rows {
-		rows <- seen
-	}
-	close(rows)
-	all := v.Damaged
-	for range fencers {
-		all = errors.Join(all, <-errs)
-	}
-	return all
+	wg.Wait()
+	return errors.Join(append([]error{v.Damaged}, errs...)...)
 }
 
-// fencers is how many rows Fence writes at a time.
+// fencers is how many rows Fence writes at a time, of up to 65,536.
 const fencers = 16
 
 func (o *operation) fence(f *Fencing, from Seen) error {

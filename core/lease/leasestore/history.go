@@ -147,7 +147,7 @@ func (s Space) ValidateWorker(worker int64) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if worker < 0 || worker >= s.Workers {
+	if !s.has(worker) {
 		return invalid("worker", strconv.FormatInt(worker, 10), fmt.Sprintf("0..%d", s.Workers-1))
 	}
 	return nil

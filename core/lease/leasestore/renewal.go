@@ -111,13 +111,7 @@ func (r *Release) Apply(row Row) (Row, error) {
 	case !slices.Contains(r.Known, row.Nonce):
 		return Row{}, r.Lost(Copied)
 	}
-	return Row{
-		Worker:   row.Worker,
-		Epoch:    row.Epoch + 1,
-		Nonce:    r.Nonce,
-		Until:    r.End,
-		Renewals: row.Renewals + 1,
-	}, nil
+	return row.next(r.Nonce, r.End), nil
 }
 
 // Lost returns the error of a release that the store has refused.

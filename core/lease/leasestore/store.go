@@ -133,6 +133,9 @@ func (s Space) Validate() error {
 	return nil
 }
 
+// has reports whether s has a row of worker.
+func (s Space) has(worker int64) bool { return 0 <= worker && worker < s.Workers }
+
 // printable reports whether s has at most most characters, all printable ASCII.
 func printable(s string, most int) bool {
 	return len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
@@ -158,6 +161,11 @@ type Row struct {
 	Until    Millis // reserved_until: no ID of this worker has this time or a later one
 	Renewals int64  // grows with each write, so that a write always changes the row
 	Holder   string // the name of the process that holds it, for people: Claim.Holder
+}
+
+// next returns the row of the next epoch, which is nobody's.
+func (r *Row) next(nonce string, until Millis) Row {
+	return Row{Worker: r.Worker, Epoch: r.Epoch + 1, Nonce: nonce, Until: until, Renewals: r.Renewals + 1}
 }
 
 // Retired is the least Until of a retired row, which no claim takes: Until is Retired plus the
