@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/snowkey/snowkey/internal/base/wait"
 	"github.com/snowkey/snowkey/types"
 )
 
@@ -284,14 +285,8 @@ func (g *Generator) Close(ctx context.Context) error {
 		g.closeErr = g.owner.Close(ctx)
 		close(g.shut)
 	}
-	select {
-	case <-g.shut: // a result is better than none
-	default:
-		select {
-		case <-g.shut:
-		case <-ctx.Done():
-			return fmt.Errorf("core: another Close is not done yet: %w", ctx.Err())
-		}
+	if err := wait.For(ctx, g.shut); err != nil {
+		return fmt.Errorf("core: another Close is not done yet: %w", err)
 	}
 	return g.closeErr
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // Close ends the lease. Call Generator.Close instead, which calls it. The generator
@@ -37,14 +38,8 @@ func (l *Lease) Close(ctx context.Context) error {
 		}
 		close(l.closed)
 	}
-	select {
-	case <-l.closed: // a result is better than none
-	default:
-		select {
-		case <-l.closed:
-		case <-ctx.Done():
-			return l.notGivenBack(ctx.Err())
-		}
+	if err := wait.For(ctx, l.closed); err != nil {
+		return l.notGivenBack(err)
 	}
 	return l.closeErr
 }

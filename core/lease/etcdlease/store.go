@@ -1,6 +1,7 @@
 package etcdlease
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // A Store keeps rows in etcd. It is a [leasestore.Store], a [leasestore.Lister], a
@@ -85,30 +87,22 @@ func (r *register) Find(ctx context.Context, sp leasestore.Space, h leasestore.H
 
 // look reads rows while it asks for the time.
 func (r *register) look(ctx context.Context, what string, sp leasestore.Space, gets []clientv3.Op, workers []int64) (leasestore.View, error) {
-	type answer struct {
-		now leasestore.Millis
-		err error
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	clock := make(chan answer, 1)
-	go func() {
+	clock := wait.Start(func() (leasestore.Millis, error) {
 		now, err := r.now(ctx)
 		if err != nil {
 			cancel() // or the client would go on waiting for a silent server
 		}
-		clock <- answer{now, err}
-	}()
+		return now, err
+	})
 	v, err := r.view(ctx, what, sp, gets)
-	c := <-clock
-	if c.err != nil {
-		return leasestore.View{}, c.err
-	}
-	if err != nil {
+	now, failed := clock(context.WithoutCancel(ctx)) // it ends with ctx, and its own error is the reason
+	if err := cmp.Or(failed, err); err != nil {
 		return leasestore.View{}, err
 	}
 	seen, err := r.seen(what, v, workers)
-	seen.Now = c.now
+	seen.Now = now
 	return seen, err
 }
 

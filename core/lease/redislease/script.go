@@ -74,32 +74,22 @@ func (r *register) run(ctx context.Context, which script, keys []string, sent *s
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	type answer struct {
-		reply any
-		err   error
-	}
-	answered := make(chan answer, 1)
-	go func() {
+	reply, err := wait.Start(func() (any, error) {
 		reply, err := r.client.EvalSha(ctx, which.sha, keys, args...).Result()
 		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			sent.count.Add(-1) // this one was not run
 			reply, err = r.client.Eval(ctx, which.text, keys, args...).Result()
 		}
-		answered <- answer{reply, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case a := <-answered:
-		if a.err != nil {
-			return nil, wait.Cause(ctx, plain(a.err, keys))
-		}
-		fields, ok := a.reply.([]any)
-		if !ok {
-			return nil, fmt.Errorf("the reply is a %T: want the array that the script returns", a.reply)
-		}
-		return fields, nil
+		return reply, err
+	})(ctx)
+	if err != nil {
+		return nil, wait.Cause(ctx, plain(err, keys))
 	}
+	fields, ok := reply.([]any)
+	if !ok {
+		return nil, fmt.Errorf("the reply is a %T: want the array that the script returns", reply)
+	}
+	return fields, nil
 }
 
 // plain returns an error of go-redis, for a script with these keys, as an error of this

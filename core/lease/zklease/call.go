@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // A Conn is a connection to ZooKeeper, as [*zk.Conn] is one; its methods are described there.
@@ -38,46 +39,28 @@ var _ Conn = (*zk.Conn)(nil)
 // Its caller may leave earlier, with no knowledge of the outcome. That is harmless, because a
 // row is only written, and rows are only made, if a znode still has the version that was read.
 type pending[T any] struct {
-	what string
-	done chan outcome[T] // buffered, so that the goroutine never waits for a reader
-}
-
-type outcome[T any] struct {
-	value T
-	err   error
+	what   string
+	answer func(context.Context) (T, error)
 }
 
 // start begins a call, unless ctx has ended.
 func start[T any](ctx context.Context, what string, call func() (T, error)) pending[T] {
-	p := pending[T]{what: what, done: make(chan outcome[T], 1)}
 	if err := ctx.Err(); err != nil {
-		p.done <- outcome[T]{err: err}
-		return p
+		call = func() (none T, _ error) { return none, err }
 	}
-	go func() {
-		value, err := call()
-		p.done <- outcome[T]{value, err}
-	}()
-	return p
+	return pending[T]{what, wait.Start(call)}
 }
 
 // wait returns the result of the call, or the error of ctx if ctx ends first.
 func (p pending[T]) wait(ctx context.Context) (T, error) {
-	var o outcome[T]
-	select {
-	case o = <-p.done:
-	case <-ctx.Done():
-		o.err = ctx.Err()
-	}
-	if o.err != nil {
-		var none T
-		err := fmt.Errorf("zklease: %s: %w", p.what, o.err)
+	value, err := p.answer(ctx)
+	if err != nil {
+		err = fmt.Errorf("zklease: %s: %w", p.what, err)
 		if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) {
 			err = leasestore.Permanent(err)
 		}
-		return none, err
 	}
-	return o.value, nil
+	return value, err
 }
 
 // A node is a znode as it was read.

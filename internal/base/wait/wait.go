@@ -41,6 +41,41 @@ func Cause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
+// For returns when done is closed, or the error of ctx if ctx ends first. If both have happened, done
+// counts.
+func For(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return nil
+	default:
+		return ctx.Err()
+	}
+}
+
+// Start calls f in a goroutine of its own, and returns a function that waits for the result of f, or
+// for the end of ctx, whose error it then returns. f goes on without its caller.
+func Start[T any](f func() (T, error)) func(ctx context.Context) (T, error) {
+	var result T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		result, err = f()
+		close(done)
+	}()
+	return func(ctx context.Context) (T, error) {
+		if ended := For(ctx, done); ended != nil {
+			var none T
+			return none, ended
+		}
+		return result, err
+	}
+}
+
 // Grace is how long a call may take to return after its context has ended. A call that honours its
 // context has cleaned up by then, and its result is certain.
 const Grace = 100 * time.Millisecond

@@ -145,3 +145,38 @@ func TestACallThatHangsIsLeftAndItsResultGoesToLate(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsDoneCountsEvenIfTheContextHasEnded(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	done := make(chan struct{})
+	if err := For(ended, done); !errors.Is(err, context.Canceled) {
+		t.Errorf("For(context that has ended) = %v; want context.Canceled", err)
+	}
+	close(done)
+	for range 100 { // select would choose at random
+		if err := For(ended, done); err != nil {
+			t.Fatalf("For(context that has ended, what is done) = %v; want nil", err)
+		}
+	}
+}
+
+func TestWhatIsStartedGoesOnWithoutItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := errors.New("failed")
+		result := Start(func() (int, error) {
+			time.Sleep(time.Hour)
+			return 7, failed
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if n, err := result(ctx); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("result within a minute = %d, %v; want 0, context.DeadlineExceeded", n, err)
+		}
+		for range 2 {
+			if n, err := result(t.Context()); n != 7 || !errors.Is(err, failed) {
+				t.Errorf("result = %d, %v; want 7, %v", n, err, failed)
+			}
+		}
+	})
+}
