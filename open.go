@@ -100,12 +100,7 @@ type Config struct {
 // text of the error has the rights to grant. The other errors come from [lease.Acquire]. For other
 // stores and other settings, call that function and core.New; docs/workers.md shows how.
 func Open(ctx context.Context, db *sql.DB, c Config) (*core.Generator, error) {
-	if c.Namespace == "" {
-		c.Namespace = "default"
-	}
-	if c.Layout == (core.Layout{}) {
-		c.Layout = core.Default()
-	}
+	c.Namespace, c.Layout = cmp.Or(c.Namespace, "default"), cmp.Or(c.Layout, core.Default())
 	gen, err := c.open(ctx, db)
 	if err != nil {
 		return nil, errtext.Prefix("snowkey: Open: ", "snowkey: ", err) // a ValueError begins so too

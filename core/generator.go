@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,10 +59,7 @@ type Generator struct {
 // fixed or leased, is [ErrWorkerInUse]. A Generator that is dropped without Close keeps its
 // worker for the life of the process.
 func New(config Config) (*Generator, error) {
-	if config.Layout == (Layout{}) {
-		config.Layout = Default()
-	}
-	l := config.Layout
+	l := cmp.Or(config.Layout, Default())
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}

@@ -197,9 +197,7 @@ func (c *Config) validateNamespace() error {
 }
 
 func (c *Config) resolveLayout() error {
-	if c.Layout == (core.Layout{}) {
-		c.Layout = core.Default()
-	}
+	c.Layout = cmp.Or(c.Layout, core.Default())
 	if v := (*core.ValueError)(nil); errors.As(c.Layout.Validate(), &v) {
 		return invalid("Config."+v.Name, v.Value, v.Want)
 	}

@@ -1,16 +1,18 @@
 package etcdlease
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/base/errtext"
 )
 
 // Config has the settings of a [Store]. The zero value suits servers without TLS.
@@ -40,11 +42,9 @@ func New(client *clientv3.Client, config Config) (*Store, error) {
 	if client == nil {
 		return nil, invalid("client", "nil", "a client, as clientv3.New returns")
 	}
-	if config.Prefix == "" {
-		config.Prefix = "snowkey"
-	}
-	if !plainPrefix(config.Prefix) {
-		return nil, invalid("Config.Prefix", strconv.Quote(cut(config.Prefix)), "1..64 of a-z A-Z 0-9 . _ - : /, the last of them no /")
+	config.Prefix = cmp.Or(config.Prefix, "snowkey")
+	if !plainPrefix.MatchString(config.Prefix) {
+		return nil, invalid("Config.Prefix", strconv.Quote(errtext.Cut(config.Prefix)), "1..64 of a-z A-Z 0-9 . _ - : /, the last of them no /")
 	}
 	if config.Clock == nil {
 		config.Clock = serverClock(client.Endpoints, config.TLS)
@@ -52,24 +52,9 @@ func New(client *clientv3.Client, config Config) (*Store, error) {
 	return &Store{leasestore.FromRegister(&register{kv: client.KV, prefix: config.Prefix, clock: config.Clock})}, nil
 }
 
-func plainPrefix(prefix string) bool {
-	for _, c := range []byte(prefix) {
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && strings.IndexByte("._-:/", c) < 0 {
-			return false
-		}
-	}
-	return len(prefix) <= 64 && !strings.HasSuffix(prefix, "/")
-}
+// plainPrefix is the form of a prefix.
+var plainPrefix = regexp.MustCompile(`^[a-zA-Z0-9._:/-]{0,63}[a-zA-Z0-9._:-]$`)
 
 func invalid(name, value, want string) error {
 	return &core.ValueError{Package: "etcdlease", Name: name, Value: value, Want: want, Err: leasestore.ErrPermanent}
-}
-
-func cut(text string) string {
-	const enough = 64
-	if len(text) > enough {
-		return strings.ToValidUTF8(text[:enough], "") + "…"
-	}
-	return text
 }

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/base/errtext"
 )
 
 // blocks is the maximum number of blocks of a space. Worker w is in block w%blocks.
@@ -174,14 +175,14 @@ func (r *register) add(v *view, kv *mvccpb.KeyValue) {
 		_, _ = fmt.Sscanf(strings.TrimPrefix(key, r.base(v.space)), "%d/", &block) // an invalid number yields another key
 		workers, ok := decodeFresh(kv.Value, block)
 		if !ok || key != r.freshKey(v.space, block) {
-			v.damaged = damage(key, "has %q", cut(text))
+			v.damaged = damage(key, "has %q", errtext.Cut(text))
 			return
 		}
 		v.fresh[block] = list{workers, kv.ModRevision, text}
 	default:
 		row, _, ok := decodeRow(kv.Value)
 		if !ok || key != r.rowKey(v.space, row.Worker) {
-			v.damaged = damage(key, "has %q", cut(text))
+			v.damaged = damage(key, "has %q", errtext.Cut(text))
 			return
 		}
 		v.rows[row.Worker] = stored{row: row, revision: kv.ModRevision, text: text}
@@ -196,7 +197,7 @@ func (r *register) seen(what string, v *view, workers []int64) (leasestore.View,
 	case v.layout == nil && v.made:
 		return leasestore.View{}, fmt.Errorf("etcdlease: %s: %w", what, damage(r.spaceKey(v.space), "exists without %s", r.layoutKey(v.space)))
 	case v.layout != nil && !decode(v.layout.Value, &out.Layout):
-		return leasestore.View{}, fmt.Errorf("etcdlease: %s: %w", what, damage(r.layoutKey(v.space), "has %q", cut(string(v.layout.Value))))
+		return leasestore.View{}, fmt.Errorf("etcdlease: %s: %w", what, damage(r.layoutKey(v.space), "has %q", errtext.Cut(string(v.layout.Value))))
 	}
 	if out.Damaged != nil {
 		out.Damaged = fmt.Errorf("etcdlease: %s: %w", what, out.Damaged)

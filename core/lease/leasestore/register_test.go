@@ -90,6 +90,31 @@ func TestFenceSwapsNoRetiredRow(t *testing.T) {
 	}
 }
 
+// A refusingRegister fails to write the row of one worker.
+type refusingRegister struct {
+	leasestore.Register
+	worker int64
+}
+
+var errRefused = errors.New("refused")
+
+func (r refusingRegister) Swap(ctx context.Context, s leasestore.Space, from leasestore.Seen, to leasestore.Row) (bool, error) {
+	if to.Worker == r.worker {
+		return false, errRefused
+	}
+	return r.Register.Swap(ctx, s, from, to)
+}
+
+func TestFenceTellsOfEachRowThatItCouldNotRaise(t *testing.T) {
+	mem := leasetest.NewMemory(nil)
+	f := leasestore.Fencing{Space: leasestore.Space{Namespace: "n", Workers: 64}, Nonce: "f", Until: 1}
+	for worker := range f.Space.Workers {
+		if err := leasestore.FromRegister(refusingRegister{mem, worker}).Fence(t.Context(), f); !errors.Is(err, errRefused) {
+			t.Errorf("Fence() where worker %d is refused = %v; want %v", worker, err, errRefused)
+		}
+	}
+}
+
 // A crowdedRegister counts the claims that have read and not yet written.
 type crowdedRegister struct {
 	leasestore.Register

@@ -1,7 +1,7 @@
 package redislease
 
 import (
-	"strings"
+	"regexp"
 
 	"github.com/snowkey/snowkey/core"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
@@ -11,14 +11,6 @@ func invalid(name, value, want string) *core.ValueError {
 	return &core.ValueError{Package: "redislease", Name: name, Value: value, Want: want, Err: leasestore.ErrPermanent}
 }
 
-// plainPrefix reports whether prefix is valid. Braces in it would send the keys of a namespace
+// plainPrefix is the form of a prefix. Braces in it would send the keys of a namespace
 // to several servers of a cluster.
-func plainPrefix(prefix string) bool {
-	for _, c := range []byte(prefix) {
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && strings.IndexByte("._-:/", c) < 0 {
-			return false
-		}
-	}
-	return 1 <= len(prefix) && len(prefix) <= 64
-}
+var plainPrefix = regexp.MustCompile(`^[a-zA-Z0-9._:/-]{1,64}$`)

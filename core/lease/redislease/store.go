@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/base/errtext"
 )
 
 // A Client runs scripts, as a *redis.Client does, with or without Sentinel, a
@@ -74,15 +75,9 @@ func New(client Client, config Config) (*Store, error) {
 		return nil, invalid("client", fmt.Sprintf("a *redis.Ring of %d servers", len(ring.Options().Addrs)),
 			"one server, a failover client or a *redis.ClusterClient")
 	}
-	r := &register{client: client, prefix: config.Prefix, logger: config.Logger}
-	if r.prefix == "" {
-		r.prefix = "snowkey"
-	}
-	if !plainPrefix(r.prefix) {
-		return nil, invalid("Config.Prefix", strconv.Quote(cut(r.prefix)), "1..64 of a-z A-Z 0-9 . _ - : /")
-	}
-	if r.logger == nil {
-		r.logger = slog.Default()
+	r := &register{client: client, prefix: cmp.Or(config.Prefix, "snowkey"), logger: cmp.Or(config.Logger, slog.Default())}
+	if !plainPrefix.MatchString(r.prefix) {
+		return nil, invalid("Config.Prefix", strconv.Quote(errtext.Cut(r.prefix)), "1..64 of a-z A-Z 0-9 . _ - : /")
 	}
 	return &Store{leasestore.FromRegister(r)}, nil
 }
@@ -166,7 +161,7 @@ func (r *register) look(ctx context.Context, what string, which script, s leases
 		}
 		worker, err := strconv.ParseInt(name, 10, 64)
 		if err != nil {
-			v.Damaged = fmt.Errorf("redislease: %s: %w: a row is called %q: want the number of a worker", what, ErrDamaged, cut(name))
+			v.Damaged = fmt.Errorf("redislease: %s: %w: a row is called %q: want the number of a worker", what, ErrDamaged, errtext.Cut(name))
 			continue
 		}
 		row, err := parseRow(worker, text)
@@ -249,7 +244,7 @@ func (s *Store) Spaces(ctx context.Context) ([]leasestore.Space, error) {
 				if datacenter, ok := strings.CutPrefix(field, "rows:"); ok {
 					at := leasestore.Space{Namespace: name, Layout: settings["layout"]}
 					if _, err := fmt.Sscan(datacenter+" "+text, &at.Datacenter, &at.Workers); err != nil {
-						return fmt.Errorf("%w: %q has %q: %q", ErrDamaged, keys.Val(), cut(field), cut(text))
+						return fmt.Errorf("%w: %q has %q: %q", ErrDamaged, keys.Val(), errtext.Cut(field), errtext.Cut(text))
 					}
 					mu.Lock()
 					found[at] = true
@@ -280,12 +275,4 @@ func (s *Store) Spaces(ctx context.Context) ([]leasestore.Space, error) {
 func (r *register) keys(s leasestore.Space) []string {
 	settings := r.prefix + ":{" + s.Namespace + "}"
 	return []string{settings, settings + ":" + strconv.FormatInt(s.Datacenter, 10)}
-}
-
-func cut(text string) string {
-	const enough = 64
-	if len(text) > enough {
-		return strings.ToValidUTF8(text[:enough], "") + "…"
-	}
-	return text
 }

@@ -1,7 +1,9 @@
 package zklease
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -44,9 +46,7 @@ const maxWorkers = 1 << 16
 
 // complete returns c with its defaults, or a *core.ValueError.
 func (c Config) complete() (Config, error) {
-	if c.Prefix == "" {
-		c.Prefix = defaultPrefix
-	}
+	c.Prefix = cmp.Or(c.Prefix, defaultPrefix)
 	if want := wrongPath(c.Prefix); want != "" {
 		return Config{}, invalid("Config.Prefix", quote(c.Prefix), want)
 	}
@@ -59,7 +59,7 @@ func (c Config) complete() (Config, error) {
 		// The entries are not shown: those of scheme digest are hashes of passwords.
 		return Config{}, invalid("Config.ACL", fmt.Sprintf("%d bytes long", size), fmt.Sprintf("at most %d", maxACL))
 	}
-	c.ACL = append([]zk.ACL(nil), c.ACL...)
+	c.ACL = slices.Clone(c.ACL)
 	return c, nil
 }
 

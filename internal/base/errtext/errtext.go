@@ -12,6 +12,15 @@ func Prefix(prefix, once string, err error) error {
 	return Reword(prefix+strings.TrimPrefix(err.Error(), once), err)
 }
 
+// Cut returns text, or the beginning of it and … if it is too long for an error.
+func Cut(text string) string {
+	const enough = 64
+	if len(text) > enough {
+		return strings.ToValidUTF8(text[:enough], "") + "…"
+	}
+	return text
+}
+
 type reworded struct {
 	text string
 	err  error

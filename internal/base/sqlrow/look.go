@@ -2,7 +2,6 @@ package sqlrow
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -79,15 +78,7 @@ func (t *Tx) See(ctx context.Context, f func(scan func(...any) error) error, col
 	case dialect.PostgreSQL:
 		var fsync string
 		text, server = lookPostgreSQL, []any{&refuses, &fsync, &t.single, &now}
-		found = func() error {
-			if refuses {
-				return fmt.Errorf("%w: in recovery, or default_transaction_read_only is on", ErrReadOnly)
-			}
-			if fsync != "on" {
-				t.db.warnOfServer(ctx, "fsync", fsync, "on")
-			}
-			return nil
-		}
+		found = func() error { return t.acceptPostgreSQL(ctx, refuses, fsync) }
 	case dialect.MySQL:
 		joined += " FOR UPDATE"
 		if err := t.readCommitted(ctx); err != nil {
@@ -101,10 +92,7 @@ func (t *Tx) See(ctx context.Context, f func(scan func(...any) error) error, col
 		found = func() error {
 			t.dirty = false
 			if !autocommit && t.rollback == nil { // the statement has begun a transaction
-				t.rollback = func() error {
-					_, err := t.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-					return err
-				}
+				t.rollback = t.rollsBack(ctx)
 			}
 			return t.acceptMySQL(ctx, refuses, dolt, flush)
 		}

@@ -73,15 +73,23 @@ func (t *Tx) beginPostgreSQL(ctx context.Context) error {
 	if err := t.askServer(ctx, []any{&refuses, &fsync, &server, new(any), new(any), new(any)}, openPostgreSQL, lockLimit(ctx)); err != nil {
 		return err
 	}
+	if err := t.acceptPostgreSQL(ctx, refuses, fsync); err != nil {
+		return err
+	}
+	if server != nil {
+		s, commit := standby.Server{ID: *server, Conn: t.conn}, t.commit
+		t.commit = func() error { return s.Commit(ctx, commit) }
+	}
+	return nil
+}
+
+// acceptPostgreSQL returns why the server will not do, and warns of a setting.
+func (t *Tx) acceptPostgreSQL(ctx context.Context, refuses bool, fsync string) error {
 	if refuses {
 		return fmt.Errorf("%w: in recovery, or default_transaction_read_only is on", ErrReadOnly)
 	}
 	if fsync != "on" {
 		t.db.warnOfServer(ctx, "fsync", fsync, "on")
-	}
-	if server != nil {
-		s, commit := standby.Server{ID: *server, Conn: t.conn}, t.commit
-		t.commit = func() error { return s.Commit(ctx, commit) }
 	}
 	return nil
 }

@@ -38,10 +38,7 @@ func (t *Tx) beginSQLite(ctx context.Context) error {
 	}
 	// Without ctx, which may have ended. A rollback never waits, and no other connection can
 	// write while the transaction is open.
-	t.rollback = func() error {
-		_, err := t.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		return err
-	}
+	t.rollback = t.rollsBack(ctx)
 	t.commit = func() error { return t.commitSQLite(ctx, of, file) }
 	if err := t.db.file.still(ctx, file); err != nil { // by now the connection has the log open
 		return err

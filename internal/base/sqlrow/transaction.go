@@ -178,6 +178,14 @@ func (t *Tx) beginTx(ctx context.Context, level sql.IsolationLevel) error {
 	return nil
 }
 
+// rollsBack returns what rolls back a transaction that a statement has begun.
+func (t *Tx) rollsBack(ctx context.Context) func() error {
+	return func() error {
+		_, err := t.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return err
+	}
+}
+
 // askServer runs the query that sets and reads what a transaction needs. Its last column is the
 // server's clock in milliseconds.
 func (t *Tx) askServer(ctx context.Context, dest []any, text string, args ...any) error {
