@@ -242,6 +242,85 @@ func TestALookAtMySQLSaysWhatItProves(t *testing.T) {
 	}
 }
 
+// A statement of a look whose error was lost would prove that a stored row is not there.
+func TestALookThatFailsAtAnyStatementProvesNothing(t *testing.T) {
+	type statement struct {
+		text    string
+		columns []string // of an answer; nil: it is no query
+		row     []driver.Value
+	}
+	none := func(text string) statement { return statement{text, []string{"1"}, nil} }
+	state := func(of any) statement {
+		return statement{"txid_status", []string{"version", "state"}, []driver.Value{postgres, of}}
+	}
+	ensure := statement{"pg_logical_emit_message", nil, nil}
+	for name, c := range map[string]struct {
+		dialect dialect.Dialect
+		xact    Xact
+		look    []statement
+	}{
+		"PostgreSQL":            {dialect.PostgreSQL, Xact{}, []statement{none(`SELECT 1 FROM "orders"`), none("pg_locks")}},
+		"PostgreSQL, stored":    {dialect.PostgreSQL, Xact{}, []statement{{`SELECT 1 FROM "orders"`, []string{"1"}, []driver.Value{1}}, ensure}},
+		"PostgreSQL, committed": {dialect.PostgreSQL, Xact{730, "1 0/70"}, []statement{state(xactCommitted), ensure}},
+		"PostgreSQL, unknown":   {dialect.PostgreSQL, Xact{730, "1 0/70"}, []statement{state(nil), none(`SELECT 1 FROM "orders"`), none("pg_locks")}},
+		"MySQL": {dialect.MySQL, Xact{}, []statement{
+			none("SELECT 1 FROM `orders`"),
+			{"SHOW VARIABLES", []string{"Variable_name", "Value"}, []driver.Value{"version", "8.4.2"}},
+			{"information_schema.tables", []string{"table_schema", "table_type", "here"}, []driver.Value{"archive", "BASE TABLE", false}},
+			none("SELECT 1 FROM `archive`.`orders`"),
+		}},
+		"SQLite": {dialect.SQLite, Xact{}, []statement{{"INSERT INTO", nil, nil}, none(`SELECT 1 FROM "orders"`), none("SELECT EXISTS")}},
+	} {
+		for last := range c.look {
+			db, mock, err := sqlmock.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed := errors.New("failed")
+			mock.ExpectBegin()
+			for i, s := range c.look[:last+1] {
+				switch {
+				case s.columns == nil && i == last:
+					mock.ExpectExec(s.text).WillReturnError(failed)
+				case s.columns == nil:
+					mock.ExpectExec(s.text).WillReturnResult(sqlmock.NewResult(0, 0))
+				case i == last:
+					mock.ExpectQuery(s.text).WillReturnError(failed)
+				default:
+					answer := sqlmock.NewRows(s.columns)
+					if s.row != nil {
+						answer.AddRow(s.row...)
+					}
+					mock.ExpectQuery(s.text).WillReturnRows(answer)
+				}
+			}
+			mock.ExpectRollback()
+			d := Pending{Database: &Database{Begin: begin(db), Cancels: CancelsAll}, Xact: c.xact, Proofs: []Proof{{KeyColumn{Dialect: c.dialect, Table: "orders", Column: "id"}, 7}}}
+			if o, why := d.Settle(t.Context()); o != InDoubt || !errors.Is(why, failed) {
+				t.Errorf("Settle(%s, failed at %s) = %v, %v; want %v, %v", name, c.look[last].text, o, why, InDoubt, failed)
+			}
+			_ = db.Close()
+		}
+	}
+}
+
+// The COMMIT was answered, so a row that is not there was lost by the server.
+func TestARowOfAnAnsweredCommitThatIsGoneIsInDoubt(t *testing.T) {
+	db, mock, err := sqlmock.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	mock.ExpectBegin()
+	mock.ExpectQuery(`SELECT 1 FROM "orders"`).WillReturnRows(sqlmock.NewRows([]string{"1"}))
+	mock.ExpectQuery("pg_locks").WillReturnRows(sqlmock.NewRows([]string{"version", "recovers", "open", "hidden"}).AddRow(postgres, false, "", ""))
+	mock.ExpectRollback()
+	d := Pending{Database: &Database{Begin: begin(db), Cancels: CancelsAll}, Answered: true, Proofs: []Proof{{KeyColumn{Dialect: dialect.PostgreSQL, Table: "orders", Column: "id"}, 7}}}
+	if o, why := d.Settle(t.Context()); o != InDoubt || !errors.Is(why, errGone) {
+		t.Errorf("Settle(answered, row gone) = %v, %v; want %v, %v", o, why, InDoubt, errGone)
+	}
+}
+
 func TestLookGoesOnAfterWhatPasses(t *testing.T) {
 	for err, want := range map[error]bool{
 		drivererrors.Postgres("57P03"): true, io.EOF: true, net.UnknownNetworkError("x"): true, net.ErrClosed: true, standby.ErrSlow: true,
