@@ -44,35 +44,28 @@ func claimsChooseAtRandom(s *suite) {
 }
 
 func claimTakesOnlyWhatItMay(s *suite) {
-	only := func(workers ...int64) leasestore.Claim {
-		c := s.newClaim()
-		c.Only = workers
-		return c
-	}
-	taken := []int64{s.a.hold(only(2, 5)).worker, s.b.hold(only(2, 5)).worker}
+	taken := []int64{s.a.hold(s.claimOf(2, 5)).worker, s.b.hold(s.claimOf(2, 5)).worker}
 	slices.Sort(taken)
 	if !slices.Equal(taken, []int64{2, 5}) {
 		s.Errorf("two claims with Only [2 5] won %v; want [2 5]", taken)
 	}
 	// The numbers need not be in order, and some may be held or outside of the space.
-	if l := s.b.hold(only(7, 99, 5, -1, 2)); l.worker != 7 {
+	if l := s.b.hold(s.claimOf(7, 99, 5, -1, 2)); l.worker != 7 {
 		s.Errorf("Claim(Only [7 99 5 -1 2]) won %d; want 7, the only free one", l.worker)
 	}
-	s.a.full("Claim(Only [2 5])", only(2, 5), 2)
-	s.a.full("Claim(Only [5])", only(5), 1)
-	s.a.full("Claim(Only [5 5])", only(5, 5), 1)
-	s.a.full("Claim(Only [8]), of 8 rows", only(s.space.Workers), 0)
-	s.a.full("Claim(Only [-1])", only(-1), 0)
-	s.a.full("Claim(Only []), for which none will do", only([]int64{}...), 0)
+	s.a.full("Claim(Only [2 5])", s.claimOf(2, 5), 2)
+	s.a.full("Claim(Only [5])", s.claimOf(5), 1)
+	s.a.full("Claim(Only [5 5])", s.claimOf(5, 5), 1)
+	s.a.full("Claim(Only [8]), of 8 rows", s.claimOf(s.space.Workers), 0)
+	s.a.full("Claim(Only [-1])", s.claimOf(-1), 0)
+	s.a.full("Claim(Only []), for which none will do", s.claimOf([]int64{}...), 0)
 }
 
 func claimTakesOverAnExpiredRow(s *suite) {
 	s.space.Workers = 1
-	c := s.newClaim()
-	c.Window = 1
-	l := s.a.hold(c)
+	l := s.a.hold(s.claimFor(1))
 	s.await(l.until)
-	c = s.newClaim()
+	c := s.newClaim()
 	if r := s.b.must(c); r.Row.Epoch != l.epoch+1 || r.Row.Until != r.Now+c.Window {
 		s.Errorf("Claim(%+v) = %+v; want the next epoch, and a limit of now and a window", c, r)
 	}
@@ -152,18 +145,14 @@ func claimIsRefusedWhenClocksAreApart(s *suite) {
 func noFreeWorkerErrorNamesTheEarliest(s *suite) {
 	s.space.Workers = 3
 	for _, window := range []leasestore.Millis{30 * minute, 20 * minute, 40 * minute} {
-		c := s.newClaim()
-		c.Window = window
-		s.a.hold(c)
+		s.a.hold(s.claimFor(window))
 	}
 	for _, only := range [][]int64{nil, {0, 1, 2}, {0, 1}, {1, 2}, {0}, {1}, {2}} {
-		c := s.newClaim()
-		c.Only = only
 		rows := len(only)
 		if only == nil {
 			rows = 3
 		}
-		s.b.full("Claim when all rows are held", c, rows) // which compares the times
+		s.b.full("Claim when all rows are held", s.claimOf(only...), rows) // which compares the times
 	}
 }
 

@@ -192,9 +192,7 @@ func deletedRowStaysGone(s *suite) {
 func loweredLimitIsShownAndRaised(s *suite) {
 	s.needs("SetUntil", s.h.SetUntil != nil)
 	s.space.Workers = 1
-	c := s.newClaim()
-	c.Window = hour
-	l := s.a.hold(c)
+	l := s.a.hold(s.claimFor(hour))
 	for _, lowered := range []leasestore.Millis{s.now() - hour, 0} {
 		s.h.SetUntil(s.T, s.space, l.worker, lowered)
 		r := s.renewal(l)

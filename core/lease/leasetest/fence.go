@@ -27,9 +27,7 @@ func fenceRaisesEveryRow(s *suite) {
 	s.a.hold(s.newClaim())
 	given := s.b.hold(s.newClaim())
 	s.b.must(given.giveBack(given.from))
-	c := s.newClaim()
-	c.Window = 2 * hour
-	s.a.hold(c)
+	s.a.hold(s.claimFor(2 * hour))
 	for _, ahead := range []leasestore.Millis{hour, 0, 3 * hour} {
 		s.a.must(s.fencing(s.now() + ahead))
 	}

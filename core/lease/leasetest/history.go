@@ -166,16 +166,15 @@ func retirementIsRecorded(s *suite) {
 func fencedTimeIsOfSomebody(s *suite) {
 	s.fencer(s.a)
 	s.space.Workers = 2
-	c := s.newClaim()
-	c.Only = []int64{0}
+	c := s.claimOf(0)
 	held := recorded(c, s.a.must(c))
 	fence := s.now() + hour
 	s.a.must(s.fencing(fence))
 	held.Until = fence
 	s.wantHistory("a fence", 0, held)
 	s.wantHistory("a fence of a row that was never claimed", 1, leasestore.Holder{Worker: 1, Until: fence})
-	c = s.newClaim()
-	c.Only, c.Now, c.Skew = []int64{0}, s.now(), 2*hour
+	c = s.claimOf(0)
+	c.Skew = 2 * hour
 	s.wantHistory("a claim after a fence", 0, held, recorded(c, s.a.must(c)))
 }
 

@@ -42,9 +42,7 @@ func renewalRaisesTheLimit(s *suite) {
 }
 
 func renewalNeverLowersTheLimit(s *suite) {
-	c := s.newClaim()
-	c.Window = hour
-	l := s.a.hold(c)
+	l := s.a.hold(s.claimFor(hour))
 	until := l.until
 	for _, guard := range []leasestore.Millis{0, 10} {
 		r := s.renewal(l)
@@ -63,9 +61,7 @@ func renewalNeverLowersTheLimit(s *suite) {
 // renews twice within a millisecond. Servers that count changed rows instead of matched ones
 // answer 0 if nothing in the row changes.
 func unchangedRenewalSucceeds(s *suite) {
-	c := s.newClaim()
-	c.Window = hour
-	l := s.a.hold(c)
+	l := s.a.hold(s.claimFor(hour))
 	for range 3 {
 		if reply := s.a.keep(l, s.renewal(l)); reply.Row.Until != reply.Before {
 			s.Errorf("Renew = %+v; want the same limit", reply)
@@ -169,9 +165,7 @@ func releaseFreesTheRowAtOnce(s *suite) {
 func staleHolderHasNoEffect(s *suite) {
 	s.space.Workers = 1
 	for _, name := range []string{"expiry", "release"} {
-		c := s.newClaim()
-		c.Window = 1
-		l := s.a.hold(c)
+		l := s.a.hold(s.claimFor(1))
 		stale := s.renewal(l) // under way all the time
 		if name == "release" {
 			s.a.must(l.giveBack(s.now()))

@@ -138,10 +138,8 @@ func concurrentOperationsAreLinearizable(s *suite) {
 	h := &history{suite: s}
 
 	// Nothing disturbs this claim, because an abandoned call might leave no row to start from.
-	c := s.newClaim()
-	c.Window = 1
 	_, h.from = s.rows(s.space)
-	h.do(s.a, c, nil, callTimeout)
+	h.do(s.a, s.claimFor(1), nil, callTimeout)
 
 	atOnce(processes, func(i int) {
 		rng := rand.New(rand.NewPCG(s.h.Seed, uint64(i)+1))
@@ -153,9 +151,7 @@ func concurrentOperationsAreLinearizable(s *suite) {
 			l := h.holder(rng)
 			switch n := rng.IntN(10); {
 			case n < 3:
-				c := s.newClaim()
-				c.Window = leasestore.Millis(1 + rng.IntN(3))
-				h.do(handles[i], c, nil, limit)
+				h.do(handles[i], s.claimFor(leasestore.Millis(1+rng.IntN(3))), nil, limit)
 			case n < 8:
 				r := s.renewal(l)
 				r.Window = leasestore.Millis(1 + rng.IntN(10))

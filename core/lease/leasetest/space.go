@@ -157,8 +157,7 @@ func largeSpaceWorks(s *suite) {
 	s.space.Workers = 1024
 	owners := map[int64]string{}
 	claim := func(only ...int64) {
-		c := s.newClaim()
-		c.Only = only
+		c := s.claimOf(only...)
 		r, err := s.a.call(c)
 		if err != nil || owners[r.Row.Worker] != "" || only != nil && r.Row.Worker != only[0] {
 			s.Fatalf("%s; want another row", describe(c, r, err))

@@ -262,6 +262,20 @@ func (s *suite) newClaim() leasestore.Claim {
 	}
 }
 
+// claimFor is newClaim with another window.
+func (s *suite) claimFor(window leasestore.Millis) leasestore.Claim {
+	c := s.newClaim()
+	c.Window = window
+	return c
+}
+
+// claimOf is newClaim of certain workers; nil: all.
+func (s *suite) claimOf(workers ...int64) leasestore.Claim {
+	c := s.newClaim()
+	c.Only = workers
+	return c
+}
+
 // A holder is a lease's side of a claimed row.
 type holder struct {
 	space  leasestore.Space
