@@ -179,11 +179,15 @@ const (
 
 // String returns the name of the constant.
 func (s SequenceStart) String() string {
-	names := [...]string{"Zero", "Random", "Rotating"}
-	if s < 0 || int(s) >= len(names) {
-		return "SequenceStart(" + strconv.Itoa(int(s)) + ")"
+	return constant("SequenceStart", int(s), "Zero", "Random", "Rotating")
+}
+
+// constant returns the name of a constant of a type.
+func constant(of string, n int, names ...string) string {
+	if n < 0 || n >= len(names) {
+		return of + "(" + strconv.Itoa(n) + ")"
 	}
-	return names[s]
+	return names[n]
 }
 
 // A sequenceStart is the state of a SequenceStart.

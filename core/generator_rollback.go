@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 )
 
@@ -50,11 +49,7 @@ const (
 
 // String returns the name of the constant.
 func (r Rollback) String() string {
-	names := [...]string{"Continue", "Refuse", "Wait", "Backfill"}
-	if r < 0 || int(r) >= len(names) {
-		return "Rollback(" + strconv.Itoa(int(r)) + ")"
-	}
-	return names[r]
+	return constant("Rollback", int(r), "Continue", "Refuse", "Wait", "Backfill")
 }
 
 // ErrClockBack is matched by every [*ClockBackError].

@@ -37,10 +37,7 @@ func Fence(ctx context.Context, store Store, config Config, until time.Time) err
 	if !ok {
 		return invalid("store", fmt.Sprintf("a %T", store), "a store with a method Fence")
 	}
-	config, settings, err := config.resolve(store.LosesWrites())
-	if err == nil {
-		err = config.withoutRegion()
-	}
+	config, settings, err := config.resolveRows(store)
 	if err != nil {
 		return err
 	}

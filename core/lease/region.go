@@ -37,12 +37,13 @@ func (c *Config) resolveRegion() error {
 	return nil
 }
 
-// withoutRegion returns an error if c has a region.
-func (c *Config) withoutRegion() error {
-	if c.Region == nil {
-		return nil
+// resolveRows is resolve for a call about the rows of one datacenter, which refuses a region.
+func (c Config) resolveRows(store Store) (Config, leasestore.Claim, error) {
+	c, claim, err := c.resolve(store.LosesWrites())
+	if err == nil && c.Region != nil {
+		err = invalid("Config.Region", strconv.Quote(c.Region.Name), "none, but the number in Config.Datacenter")
 	}
-	return invalid("Config.Region", strconv.Quote(c.Region.Name), "none, but the number in Config.Datacenter")
+	return c, claim, err
 }
 
 // withRegion prepares the region of Config.Region, if any.

@@ -105,10 +105,7 @@ func resolveNumber(store Store, config Config, worker int64) (Config, leasestore
 	if store == nil {
 		return Config{}, leasestore.Claim{}, invalid("store", "nil", "a Store")
 	}
-	config, claim, err := config.resolve(store.LosesWrites())
-	if err == nil {
-		err = config.withoutRegion()
-	}
+	config, claim, err := config.resolveRows(store)
 	if err == nil {
 		err = inRange("worker", worker, 0, claim.Space.Workers-1, "")
 	}

@@ -30,19 +30,8 @@ func (d Dialect) Valid() bool { return SQLite <= d && d <= MySQL }
 
 // String returns the name of d, or "Dialect(n)" for a number without a name.
 func (d Dialect) String() string {
-	switch d {
-	case SQLite:
-		return "SQLite"
-	case PostgreSQL:
-		return "PostgreSQL"
-	case MySQL:
-		return "MySQL"
-	case DuckDB:
-		return "DuckDB"
-	case ClickHouse:
-		return "ClickHouse"
-	case BigQuery:
-		return "BigQuery"
+	if SQLite <= d && d <= BigQuery {
+		return [...]string{SQLite: "SQLite", PostgreSQL: "PostgreSQL", MySQL: "MySQL", DuckDB: "DuckDB", ClickHouse: "ClickHouse", BigQuery: "BigQuery"}[d]
 	}
 	return fmt.Sprintf("Dialect(%d)", uint8(d))
 }
