@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/snowkey/snowkey/core/internal/worlds"
 	"github.com/snowkey/snowkey/core/lease/leasestore"
+	"github.com/snowkey/snowkey/internal/proof/worlds"
 )
 
 // This searches every state that regions can reach within small bounds. It drives Keeper.next and
