@@ -2,6 +2,7 @@ package standby
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -30,6 +31,8 @@ type server struct {
 	commits  []commit // the last goes on for ever
 	old      bool     // before PostgreSQL 10
 	closed   bool     // after a commit has failed
+	breaks   string   // what fails after the first commit: look, begin or write
+	moves    bool     // another server answers after a look
 	log      []string
 	frontend frontend
 }
@@ -70,9 +73,18 @@ func (c *pgConn) IsClosed() bool      { return c.s.closed }
 func (hidden) Prepare(string) (driver.Stmt, error) { return nil, errors.New("not prepared") }
 func (hidden) Close() error                        { return nil }
 func (c hidden) Begin() (driver.Tx, error)         { return c, nil }
-func (hidden) Rollback() error                     { return nil }
 
-func (c hidden) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return c, nil }
+func (c hidden) Rollback() error {
+	c.s.log = append(c.s.log, "ROLLBACK")
+	return nil
+}
+
+func (c hidden) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+	if c.s.breaks == "begin" && len(c.s.log) > 0 {
+		return nil, errNoAnswer
+	}
+	return c, nil
+}
 
 func (c hidden) Commit() error {
 	c.s.log = append(c.s.log, "COMMIT")
@@ -98,13 +110,23 @@ func (c hidden) QueryContext(ctx context.Context, text string, _ []driver.NamedV
 		return nil, noFunctionError{}
 	case text == progress:
 		c.s.log = append(c.s.log, "look")
+		if c.s.breaks == "look" {
+			return nil, errNoAnswer
+		}
+		id := c.s.id
+		if c.s.moves {
+			c.s.id++
+		}
 		has := c.s.has[0]
 		if len(c.s.has) > 1 {
 			c.s.has = c.s.has[1:]
 		}
-		return &row{c.s.id, "0/700028", c.s.sees, has}, nil
+		return &row{id, "0/700028", c.s.sees, has}, nil
 	case strings.Contains(text, "pg_logical_emit_message"):
 		c.s.log = append(c.s.log, "write")
+		if c.s.breaks == "write" {
+			return nil, errNoAnswer
+		}
 		return &row{c.s.id, nil, nil, ""}, nil
 	}
 	return nil, fmt.Errorf("unexpected: %s", text)
@@ -140,7 +162,7 @@ func (connector) Driver() driver.Driver                          { return nil }
 // connect returns a connection to s, by a driver that shows warnings or hides them.
 func (s *server) connect(t *testing.T, shows bool) *sql.Conn {
 	t.Helper()
-	s.id = 42
+	s.id = cmp.Or(s.id, 42)
 	if s.has == nil {
 		s.has = []bool{false}
 	}
@@ -193,6 +215,10 @@ func TestCommitCountsOnceTheStandbyHasIt(t *testing.T) {
 		"the commit fails":                      {server{commits: []commit{{err: errNoAnswer}}}, false, "COMMIT", errNoAnswer},
 		"the commit fails with a warning":       {server{commits: []commit{{err: errNoAnswer, warned: true}}}, true, "COMMIT", errNoAnswer},
 		"the write fails":                       {server{commits: []commit{cut, {err: errNoAnswer}}}, true, "COMMIT look write COMMIT", ErrUnknown},
+		"hidden, and the write fails":           {server{commits: []commit{fast, {err: errNoAnswer}}}, false, "COMMIT look write COMMIT", ErrUnknown},
+		"the look fails":                        {server{commits: []commit{fast}, breaks: "look"}, false, "COMMIT look", ErrUnknown},
+		"the write cannot begin":                {server{commits: []commit{fast}, breaks: "begin"}, false, "COMMIT look", ErrUnknown},
+		"the write is refused":                  {server{commits: []commit{fast}, breaks: "write"}, false, "COMMIT look write ROLLBACK", ErrUnknown},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			err := commitOn(t.Context(), t, test.s.connect(t, test.shows))
@@ -231,12 +257,13 @@ func TestCommitIsUnknownWhenTheContextEndsBeforeTheStandbyAnswers(t *testing.T) 
 
 // A failover comes between the commit and the look, and a pooler hides it.
 func TestCommitIsNotConfirmedByAnotherServer(t *testing.T) {
-	for _, sees := range []bool{false, true} {
-		s := server{commits: []commit{fast}, sees: sees, has: []bool{true}}
+	for name, s := range map[string]server{
+		"before the look": {id: 43}, "before a look that shows the standby": {id: 43, sees: true}, "before the write": {moves: true},
+	} {
+		s.commits, s.has = []commit{fast}, []bool{true}
 		conn := s.connect(t, false)
-		s.id = 43
 		if err := commitOn(t.Context(), t, conn); !errors.Is(err, ErrUnknown) || !errors.Is(err, errElsewhere) {
-			t.Errorf("Commit, then another server = %v; want %v", err, errElsewhere)
+			t.Errorf("Commit, then another server %s = %v; want %v", name, err, errElsewhere)
 		}
 	}
 }
@@ -265,5 +292,51 @@ func TestConnectionThatIsGoneIsNotHeard(t *testing.T) {
 	}
 	if got := listen(conn).stop(); got != unheard {
 		t.Errorf("what a closed connection says = %v; want %v", got, unheard)
+	}
+}
+
+// A proof is the transaction of [Ensure].
+type proof struct {
+	refused error
+	commit
+	ends context.CancelFunc // during the commit, if not nil
+}
+
+func (p proof) ExecContext(context.Context, string, ...any) (sql.Result, error) {
+	return nil, p.refused
+}
+
+func (p proof) Commit() error {
+	time.Sleep(p.takes)
+	if p.ends != nil {
+		p.ends()
+	}
+	return p.err
+}
+
+func TestEnsureProvesNothingUnlessItsCommitCannotHaveBeenCutOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		proof
+		ends bool
+		want error
+	}{
+		"in time":                 {proof{commit: fast}, false, nil},
+		"slow":                    {proof{commit: commit{takes: Slow}}, false, ErrSlow},
+		"as ctx ends":             {proof{commit: fast}, true, context.Canceled},
+		"slow, as ctx ends":       {proof{commit: commit{takes: Slow}}, true, context.Canceled},
+		"the write is refused":    {proof{refused: errNoAnswer, commit: fast}, false, errNoAnswer},
+		"the commit fails":        {proof{commit: commit{err: errNoAnswer}}, false, errNoAnswer},
+		"no standby, CockroachDB": {proof{refused: noFunctionError{}, commit: commit{err: errNoAnswer}}, false, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.ends {
+				test.proof.ends = cancel
+			}
+			if err := Ensure(ctx, test.proof); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+				t.Errorf("Ensure(%s) = %v; want %v", name, err, test.want)
+			}
+		})
 	}
 }
