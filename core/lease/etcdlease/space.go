@@ -137,10 +137,12 @@ func (r *register) get(sp leasestore.Space, workers []int64) []clientv3.Op {
 	return gets
 }
 
-func (r *register) view(ctx context.Context, what string, sp leasestore.Space, gets []clientv3.Op) (*view, error) {
+// view returns what gets read, with the rows of workers, or all rows if workers is nil. count is how
+// many the space has.
+func (r *register) view(ctx context.Context, what string, sp leasestore.Space, gets []clientv3.Op, workers []int64) (_ leasestore.View, count int64, err error) {
 	reply, err := r.commit(ctx, what, nil, gets, nil)
 	if err != nil {
-		return nil, err
+		return leasestore.View{}, 0, err
 	}
 	v := &view{space: sp, rows: map[int64]stored{}, fresh: map[int64]list{}}
 	for _, got := range reply.Responses {
@@ -158,7 +160,8 @@ func (r *register) view(ctx context.Context, what string, sp leasestore.Space, g
 			v.rows[worker] = stored{row: leasestore.Row{Worker: worker}, list: l}
 		}
 	}
-	return v, nil
+	seen, err := r.seen(what, v, workers)
+	return seen, v.workers, err
 }
 
 // add adds a key to a view.

@@ -96,14 +96,10 @@ func (r *register) look(ctx context.Context, what string, sp leasestore.Space, g
 		}
 		return now, err
 	})
-	v, err := r.view(ctx, what, sp, gets)
+	v, _, err := r.view(ctx, what, sp, gets, workers)
 	now, failed := clock(context.WithoutCancel(ctx)) // it ends with ctx, and its own error is the reason
-	if err := cmp.Or(failed, err); err != nil {
-		return leasestore.View{}, err
-	}
-	seen, err := r.seen(what, v, workers)
-	seen.Now = now
-	return seen, err
+	v.Now = now
+	return v, cmp.Or(failed, err)
 }
 
 // blocksOf returns the blocks of eligible workers in a random order. A claim that is repeated
@@ -138,15 +134,11 @@ func (s *Store) Spaces(ctx context.Context) (spaces []leasestore.Space, err erro
 		if err != nil || r.spaceKey(at) != key {
 			return nil, fmt.Errorf("etcdlease: list: %w", damage(key, "is the key of no space"))
 		}
-		v, err := r.view(ctx, "list", at, r.get(at, []int64{}))
+		v, count, err := r.view(ctx, "list", at, r.get(at, []int64{}), []int64{})
 		if err != nil {
 			return nil, err
 		}
-		seen, err := r.seen("list", v, []int64{})
-		if err != nil {
-			return nil, err
-		}
-		if at.Layout, at.Workers = seen.Layout, v.workers; at.Workers < 1 {
+		if at.Layout, at.Workers = v.Layout, count; count < 1 {
 			return nil, fmt.Errorf("etcdlease: list: %w", damage(key, "has no number of workers"))
 		}
 		spaces = append(spaces, at)
