@@ -44,7 +44,7 @@ func (t *Tx) lookSQLite(ctx context.Context) error {
 		return err
 	}
 	t.check = func() error { return t.db.file.still(ctx, file) }
-	t.tellSQLite()
+	t.Now = t.db.config.Now()
 	return nil
 }
 
@@ -105,17 +105,12 @@ func (t *Tx) See(ctx context.Context, f func(scan func(...any) error) error, col
 		return err
 	}
 	first := true
-	t.Asked = time.Now()
 	return t.Each(ctx, func(scan func(...any) error) error {
-		if !first {
-			return f(func(dest ...any) error { return scan(append(server, dest...)...) })
-		}
-		first = false
-		t.Answered = time.Now()
 		return f(func(dest ...any) error {
-			if err := scan(append(server, dest...)...); err != nil {
+			if err := scan(append(server, dest...)...); err != nil || !first {
 				return err
 			}
+			first = false
 			t.Now = time.UnixMilli(now)
 			return found()
 		})

@@ -43,7 +43,7 @@ func (t *Tx) beginSQLite(ctx context.Context) error {
 	if err := t.db.file.still(ctx, file); err != nil { // by now the connection has the log open
 		return err
 	}
-	t.tellSQLite()
+	t.Now = t.db.config.Now()
 	return nil
 }
 
@@ -71,13 +71,6 @@ func (t *Tx) openSQLite(ctx context.Context, writes bool) (openFile, error) {
 		err = fmt.Errorf("%w: %s", errLocked, filepath.Dir(path))
 	}
 	return file, err
-}
-
-// tellSQLite reads the clock.
-func (t *Tx) tellSQLite() {
-	t.Asked = time.Now()
-	t.Now = t.db.config.Now()
-	t.Answered = time.Now()
 }
 
 // commitSQLite commits. With a rollback journal, a reader can prevent that; the transaction is

@@ -250,21 +250,3 @@ func TestTheClockOfSQLiteIsThatOfTheConfig(t *testing.T) {
 		t.Errorf("Now = %v, %v; want %v", got, err, want)
 	}
 }
-
-// A lease compares the clocks by these. Otherwise a pause of the process would count as a
-// difference between them.
-func TestTheClockOfSQLiteIsReadBetweenAskedAndAnswered(t *testing.T) {
-	d, _ := watched(t, "_journal_mode=WAL")
-	d.config.Now = func() time.Time {
-		asked := time.Now()
-		for !time.Now().After(asked) { // the next step of the clock
-		}
-		return time.Now()
-	}
-	got, err := Do(t.Context(), d, func(tx *Tx) (Tx, error) {
-		return Tx{Now: tx.Now, Asked: tx.Asked, Answered: tx.Answered}, nil
-	})
-	if err != nil || got.Now.Before(got.Asked) || got.Answered.Before(got.Now) {
-		t.Errorf("Do() = %v; want the clock, %v, between %v and %v", err, got.Now, got.Asked, got.Answered)
-	}
-}

@@ -18,8 +18,6 @@ import (
 type Tx struct {
 	// Now is the database's clock in milliseconds, or Config.Now on SQLite, which has none.
 	Now time.Time
-	// Asked and Answered are times of this process, before and after Now was read.
-	Asked, Answered time.Time
 
 	db       *DB
 	conn     *sql.Conn
@@ -194,10 +192,7 @@ func (t *Tx) askServer(ctx context.Context, dest []any, text string, args ...any
 	if err != nil {
 		return err
 	}
-	t.Asked = time.Now()
-	err = dialect.One(ctx, t.executor, append(dest, &now), text, args...)
-	t.Answered = time.Now()
-	if err != nil {
+	if err := dialect.One(ctx, t.executor, append(dest, &now), text, args...); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	t.Now = time.UnixMilli(now)
