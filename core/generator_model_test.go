@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/snowkey/snowkey/internal/proof/worlds"
+	"github.com/snowkey/snowkey/internal/proof/robust/worlds"
 	"github.com/snowkey/snowkey/types"
 )
 

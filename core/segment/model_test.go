@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/snowkey/snowkey/internal/proof/worlds"
+	"github.com/snowkey/snowkey/internal/proof/robust/worlds"
 )
 
 // The model has every interleaving of the steps of an Allocator that matter for

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/snowkey/snowkey/core/lease/leasestore"
-	"github.com/snowkey/snowkey/internal/proof/worlds"
+	"github.com/snowkey/snowkey/internal/proof/robust/worlds"
 )
 
 // This searches every state that regions can reach within small bounds. It drives Keeper.next and
