@@ -157,20 +157,21 @@ func (c *Codec) Append(b []byte, id types.Snowflake) ([]byte, error) {
 	}
 	second, nanosecond := c.moment(tick)
 	span := c.zone.at(second)
-	day, clock := split(second + span.offset)
-	year, month, date := civil(day)
+	local := time.Unix(second+span.offset, 0).UTC()
+	year, month, day := local.Date()
+	hour, minute, clockSecond := local.Clock()
 
 	start := len(b)
 	b = append(b, c.format.Prefix...)
-	b = appendDigits(b, year, 4)
-	b = appendDigits(b, month, 2)
-	b = appendDigits(b, date, 2)
-	b = appendDigits(b, clock/3600, 2)
+	b = appendDigits(b, int64(year), 4)
+	b = appendDigits(b, int64(month), 2)
+	b = appendDigits(b, int64(day), 2)
+	b = appendDigits(b, int64(hour), 2)
 	if c.format.Fold {
 		b = appendDigits(b, span.fold(second), 1)
 	}
-	b = appendDigits(b, clock/60%60, 2)
-	b = appendDigits(b, clock%60, 2)
+	b = appendDigits(b, int64(minute), 2)
+	b = appendDigits(b, int64(clockSecond), 2)
 	b = appendDigits(b, nanosecond/c.step, c.fraction)
 	b = appendDigits(b, int64(id)>>l.SequenceBits&ones(l.DatacenterBits+l.WorkerBits), c.node)
 	b = appendDigits(b, int64(id)&ones(l.SequenceBits), c.sequence)
@@ -194,34 +195,3 @@ func (c *Codec) bound(id types.Snowflake) string {
 }
 
 func ones(n int) int64 { return 1<<n - 1 }
-
-// split returns the days since 1970-01-01 and the seconds of the day.
-func split(second int64) (day, clock int64) {
-	const length = 24 * 60 * 60
-	day, clock = second/length, second%length
-	if clock < 0 {
-		day, clock = day-1, clock+length
-	}
-	return day, clock
-}
-
-// civil returns the date of a day that is counted from 1970-01-01, in years from 1 on. It is
-// civil_from_days of Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms", where years
-// begin in March, so that the leap day comes last.
-func civil(day int64) (year, month, date int64) {
-	const (
-		era   = 146097 // days in 400 years
-		shift = 719468 // from 0000-03-01 to 1970-01-01
-	)
-	day += shift
-	year, day = day/era*400, day%era
-	n := (day - day/1460 + day/36524 - day/(era-1)) / 365
-	day -= 365*n + n/4 - n/100
-	m := (5*day + 2) / 153
-	date = day - (153*m+2)/5 + 1
-	if month = m + 3; month > 12 {
-		month -= 12
-		n++
-	}
-	return year + n, month, date
-}
