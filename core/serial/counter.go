@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/snowkey/snowkey/internal/base/wait"
 )
 
 // A Store keeps counters, as package sqlserial does. It is safe for concurrent use.
@@ -196,12 +198,6 @@ func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	select {
-	case <-c.turn: // nothing to wait for, even if ctx has ended
-		c.release()
-		return nil
-	default:
-	}
 	if err := c.acquire(ctx); err != nil {
 		return err
 	}
@@ -209,15 +205,12 @@ func (c *Counter) Close(ctx context.Context) error {
 	return nil
 }
 
+// acquire takes turn, if it is free also after the end of ctx.
 func (c *Counter) acquire(ctx context.Context) error {
-	if ctx.Err() == nil {
-		select {
-		case <-c.turn:
-			return nil
-		case <-ctx.Done():
-		}
+	if err := wait.For(ctx, c.turn); err != nil {
+		return c.ended(err)
 	}
-	return c.ended(ctx.Err())
+	return nil
 }
 
 func (c *Counter) release() { c.turn <- struct{}{} }

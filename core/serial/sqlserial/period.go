@@ -24,10 +24,10 @@ import (
 // Chronological series accepts no date before the period from then on.
 func (s *Store) MoveIn(ctx context.Context, series, period string, last int64) error {
 	known, err := s.definedPeriod(series, period)
-	if err != nil {
-		return s.explain("move in", series, err)
+	if err == nil {
+		err = known.validateLast(last)
 	}
-	if err := known.validateLast(last); err != nil {
+	if err != nil {
 		return s.explain("move in", series, err)
 	}
 	return s.changePeriod(ctx, "move in", known, period, "", func(c counter, events []Event) (counter, What, error) {
