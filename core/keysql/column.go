@@ -56,24 +56,18 @@ func New(d Dialect, l core.Layout, name string) (Column, error) {
 			return Column{}, invalid("column name", strconv.Quote(name), "a name without quotation marks and backslashes, such as id or orders.id")
 		}
 	}
+	syntax, ok := syntaxes[d]
+	if !ok {
+		return Column{}, invalid("dialect", d.String(), "SQLite, PostgreSQL, MySQL, DuckDB, ClickHouse or BigQuery")
+	}
 	l.Epoch = l.Epoch.UTC()
-	switch d {
-	case PostgreSQL:
-		return Column{d, postgreSQL{Layout: l}, l, d.Quote(name)}, nil
-	case MySQL:
-		return Column{d, mySQL{Layout: l}, l, d.Quote(name)}, nil
-	case SQLite:
+	quotes := d
+	if d == SQLite {
 		// Backticks, because SQLite takes a name in double quotes for a string if there is no
 		// such column.
-		return Column{d, sqlite{Layout: l}, l, MySQL.Quote(name)}, nil
-	case DuckDB:
-		return Column{d, duckDB{Layout: l}, l, d.Quote(name)}, nil
-	case ClickHouse:
-		return Column{d, clickHouse{l}, l, d.Quote(name)}, nil
-	case BigQuery:
-		return Column{d, bigQuery{Layout: l}, l, d.Quote(name)}, nil
+		quotes = MySQL
 	}
-	return Column{}, invalid("dialect", d.String(), "SQLite, PostgreSQL, MySQL, DuckDB, ClickHouse or BigQuery")
+	return Column{d, syntax, l, quotes.Quote(name)}, nil
 }
 
 // String returns the column as it stands in SQL, in quotes.
@@ -83,47 +77,37 @@ func invalid(name, value, want string) error {
 	return &core.ValueError{Package: "keysql", Name: name, Value: value, Want: want}
 }
 
-// A syntax writes what the databases write differently.
-type syntax interface {
-	// right shifts n to the right by some bits.
-	right(n string, by int) string
-	// part returns the number in some bits of n. Of zero bits it returns an expression, because
-	// a plain 0 would be the position of a column in GROUP BY and ORDER BY.
-	part(n string, shift, width int) string
-	// time converts a count of ticks into a time.
-	time(ticks string) string
-	// tick converts a time, which may be outside the layout, into a count of ticks.
-	tick(at string) string
-	// between limits n to 0..most.
-	between(n string, most int64) string
+// A syntax is what the databases write differently, mostly as formats of package fmt.
+type syntax struct {
+	bits
+	between string // limits a number to 0 and another one
+	text    string // the decimal digits of a key
+
 	// uuid writes numbers in hexadecimal, lower case, between the parts of a UUID: with 8,
 	// 4, 3 and 1 digits.
-	uuid(n [4]string) string
-	// text returns the decimal digits of a key, as a text.
-	text(key string) string
+	uuid string
+
+	time func(l core.Layout, ticks string) string // of a count of ticks
+	tick func(l core.Layout, at string) string    // the count of ticks of a time, which may be outside the layout
 }
 
-// operators are what most databases write alike.
-type operators struct{}
+// bits takes the bits of a number: those from one on, the lowest ones by a mask, and others by both.
+type bits struct{ right, low, middle string }
 
-func (operators) right(n string, by int) string { return fmt.Sprintf("%s >> %d", n, by) }
+// operators are those of most databases.
+var operators = bits{"%s >> %d", "%s & %d", "(%s >> %d) & %d"}
 
-func (o operators) part(n string, shift, width int) string {
-	if shift > 0 {
-		n = "(" + o.right(n, shift) + ")"
-	}
-	return fmt.Sprintf("%s & %d", n, int64(1)<<width-1)
-}
-
-func (operators) between(n string, most int64) string {
-	return fmt.Sprintf("LEAST(GREATEST(%s, 0), %d)", n, most)
+// syntaxes has the databases, each with a file of its own.
+var syntaxes = map[Dialect]syntax{
+	SQLite: sqlite, PostgreSQL: postgreSQL, MySQL: mySQL,
+	DuckDB: duckDB, ClickHouse: clickHouse, BigQuery: bigQuery,
 }
 
 // Time returns the start of the key's tick, as core.Parts.Time: a timestamptz on PostgreSQL, a
 // DATETIME(6) in UTC on MySQL, a text in UTC such as "2026-05-04 09:30:00.000" on SQLite, a
 // TIMESTAMP in UTC on DuckDB, a DateTime64(6, 'UTC') on ClickHouse, and a TIMESTAMP on BigQuery.
 func (c Column) Time() string {
-	return c.syntax.time("(" + c.syntax.right(c.name, c.timeShift()) + ")")
+	return c.syntax.time(c.layout, "("+c.right(c.timeShift())+")")
 }
 
 // Datacenter returns the datacenter of the key, an integer.
@@ -145,12 +129,34 @@ func (c Column) Shard() string { return c.part(0, c.layout.ShardBits) }
 // UUID returns the UUID of the key, as types.Snowflake.UUID: a uuid on PostgreSQL and DuckDB, and
 // elsewhere its text in lower case, which MariaDB's type UUID takes too. NULL gives NULL.
 func (c Column) UUID() string {
-	return c.syntax.uuid([4]string{
-		c.syntax.right(c.name, 32), c.part(16, 16), c.part(4, 12), c.part(0, 4),
-	})
+	return fmt.Sprintf(c.syntax.uuid, c.right(32), c.part(16, 16), c.part(4, 12), c.part(0, 4))
 }
 
-func (c Column) part(shift, width int) string { return c.syntax.part(c.name, shift, width) }
+// Text returns the decimal digits of the key as a text, for JSON that the database makes: a
+// program that reads a number of JSON as a double changes the last digits of a key. types.Parse
+// and the JSON of types.Snowflake read it. NULL gives NULL.
+//
+// It is for output. Compare and sort by the key itself, which has an index and the order of
+// numbers: write its table too, as in ORDER BY orders.id, where the text is named id.
+func (c Column) Text() string { return fmt.Sprintf(c.syntax.text, c.name) }
+
+// right shifts the key to the right.
+func (c Column) right(by int) string { return fmt.Sprintf(c.syntax.right, c.name, by) }
+
+// part returns the number in some bits of the key. Of zero bits it returns an expression, because
+// a plain 0 would be the position of a column in GROUP BY and ORDER BY.
+func (c Column) part(shift, width int) string {
+	mask := int64(1)<<width - 1
+	if shift == 0 {
+		return fmt.Sprintf(c.syntax.low, c.name, mask)
+	}
+	return fmt.Sprintf(c.syntax.middle, c.name, shift, mask)
+}
+
+// tick converts a time into a count of ticks, limited to 0 and most.
+func (c Column) tick(at string, most int64) string {
+	return fmt.Sprintf(c.syntax.between, c.syntax.tick(c.layout, at), most)
+}
 
 // Min returns the smallest key of the tick that contains a time, as core.Layout.Min does. A time
 // outside the layout counts as the first or the last tick. NULL gives NULL, except on PostgreSQL,
@@ -169,7 +175,7 @@ func (c Column) part(shift, width int) string { return c.syntax.part(c.name, shi
 //   - BigQuery: a TIMESTAMP.
 func (c Column) Min(at string) string {
 	last, size := int64(1)<<c.layout.TimeBits-1, int64(1)<<c.timeShift()
-	return fmt.Sprintf("%s * %d", c.syntax.between(c.syntax.tick(at), last), size)
+	return fmt.Sprintf("%s * %d", c.tick(at, last), size)
 }
 
 // Between returns a condition that selects the keys of core.Layout.Between: those of the ticks
@@ -184,7 +190,7 @@ func (c Column) Between(from, until string) string {
 // bits, because the databases differ in how they shift negative numbers and into the sign.
 func (c Column) lastBefore(at string) string {
 	ticks, size := int64(1)<<c.layout.TimeBits, int64(1)<<c.timeShift()
-	return fmt.Sprintf("(%s - 1) * %d + %d", c.syntax.between(c.syntax.tick(at), ticks), size, size-1)
+	return fmt.Sprintf("(%s - 1) * %d + %d", c.tick(at, ticks), size, size-1)
 }
 
 func (c Column) timeShift() int {

@@ -63,8 +63,8 @@ func (p Partitions) convertible(by time.Time, ahead int) ([]Partition, error) {
 	if !p.postgreSQL() {
 		return nil, invalid("dialect", "MySQL", "PostgreSQL; on MySQL, Create divides a table")
 	}
-	if ahead < 1 || ahead > maxPartitions {
-		return nil, invalid("partitions ahead", strconv.Itoa(ahead), fmt.Sprintf("1..%d", maxPartitions))
+	if err := checkCount("partitions ahead", ahead, 1); err != nil {
+		return nil, err
 	}
 	civil := p.every.civilAt(by, p.zone)
 	begin := start(p.every.add(civil, 1), p.zone)
@@ -183,8 +183,9 @@ func (p Partitions) Partman(from time.Time, ahead int) (string, error) {
 		return "", invalid("Layout.Epoch", l.Epoch.Format(time.RFC3339Nano), "the beginning of a "+p.every.String()+", from which pg_partman counts; use Maintain")
 	case p.prefix() == p.table+"_p":
 		return "", invalid("table name", strconv.Quote(p.table), "a name with its schema, such as public.orders, as pg_partman wants it")
-	case ahead < 1 || ahead > maxPartitions:
-		return "", invalid("partitions ahead", strconv.Itoa(ahead), fmt.Sprintf("1..%d", maxPartitions))
+	}
+	if err := checkCount("partitions ahead", ahead, 1); err != nil {
+		return "", err
 	}
 	first := l.Min(start(p.every.civilAt(from, p.zone), p.zone))
 	return fmt.Sprintf(`SELECT partman.create_parent(p_parent_table := '%s', p_control := '%s',

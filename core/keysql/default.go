@@ -66,7 +66,7 @@ func Default(d Dialect, l core.Layout, datacenter, worker int64, schema string) 
 		"{sequence}", d.Quote(schema+".snowkey_next"),
 		"{function}", d.Quote(schema+".id_next"),
 		"{last}", strconv.FormatInt(1<<(l.TimeBits+l.SequenceBits)-1, 10),
-		"{now}", id.syntax.tick("clock_timestamp()"),
+		"{now}", id.syntax.tick(id.layout, "clock_timestamp()"),
 		"{slack}", strconv.FormatInt(slack, 10),
 		"{more}", strconv.FormatInt(slack+1, 10),
 		"{size}", strconv.FormatInt(1<<l.SequenceBits, 10),

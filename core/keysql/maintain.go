@@ -1,10 +1,10 @@
 package keysql
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -137,11 +137,8 @@ type Plan struct {
 // It returns a [*core.ValueError] where Create does, for fewer than one ahead, and for a negative
 // number to keep.
 func (p Partitions) Maintain(existing []Existing, now time.Time, ahead, keep int) (Plan, error) {
-	if ahead < 1 || ahead > maxPartitions {
-		return Plan{}, invalid("partitions ahead", strconv.Itoa(ahead), fmt.Sprintf("1..%d", maxPartitions))
-	}
-	if keep < 0 || keep > maxPartitions {
-		return Plan{}, invalid("partitions to keep", strconv.Itoa(keep), fmt.Sprintf("0..%d", maxPartitions))
+	if err := cmp.Or(checkCount("partitions ahead", ahead, 1), checkCount("partitions to keep", keep, 0)); err != nil {
+		return Plan{}, err
 	}
 	all, err := p.read(existing)
 	if err != nil {

@@ -38,6 +38,14 @@ type Partition struct {
 // maxPartitions is MySQL's limit. PostgreSQL has none, and plans slowly long before.
 const maxPartitions = 8192
 
+// checkCount returns a *core.ValueError for a number of partitions out of range.
+func checkCount(name string, n, least int) error {
+	if n < least || n > maxPartitions {
+		return invalid(name, strconv.Itoa(n), fmt.Sprintf("%d..%d", least, maxPartitions))
+	}
+	return nil
+}
+
 // Partitions returns the Partitions of a table whose key is the Column: one for each period in
 // the civil time of a zone, such as a day in Berlin, which has 23, 24 or 25 hours.
 //
