@@ -122,38 +122,22 @@ func (r *register) Swap(ctx context.Context, s leasestore.Space, from leasestore
 // nil it returns all rows.
 func (r *register) read(ctx context.Context, s leasestore.Space, workers []int64) (leasestore.View, error) {
 	p := r.place(s)
-	namespace, datacenter := r.get(ctx, p.namespace), r.get(ctx, p.datacenter)
+	settings := r.settings(ctx, p)
 	rows, err := r.rows(ctx, p, workers)
 	if err != nil {
 		return leasestore.View{}, err
 	}
-	n, err := namespace.wait(ctx)
+	is, err := settings()
 	if err != nil {
 		return leasestore.View{}, err
 	}
-	d, err := datacenter.wait(ctx)
-	if err != nil || !n.exists {
-		return leasestore.View{}, err
-	}
-	layout, ok := decodeLayout(n.data)
-	if !ok {
-		return leasestore.View{}, damage(p.namespace, n.data, layoutForm)
-	}
-	v := leasestore.View{Layout: layout}
-	if !d.exists {
+	// A holder can do without a datacenter whose znode is damaged; Make returns the error.
+	v := leasestore.View{Layout: is.layout, Made: is.state == complete, Damaged: is.damaged}
+	switch {
+	case !v.Made && v.Damaged == nil:
 		return v, nil
-	}
-	switch m, ok := decodeMeta(d.data); {
-	case !ok: // which a holder can do without; Make returns the error
-		v.Damaged = damage(p.datacenter, d.data, metaForm)
-	case m.state == filling:
-		return v, nil
-	default:
-		v.Made = true
-		if workers != nil {
-			break
-		}
-		all := make([]int64, m.workers)
+	case v.Made && workers == nil:
+		all := make([]int64, is.workers)
 		for i := range all {
 			all[i] = int64(i)
 		}
@@ -167,7 +151,7 @@ func (r *register) read(ctx context.Context, s leasestore.Space, workers []int64
 			v.Damaged = damage(p.row(found.worker), found.data, rowForm)
 			continue
 		}
-		v.Rows = append(v.Rows, leasestore.Seen{Row: row, Tag: tag{layout, n.version, found.version, found.children}})
+		v.Rows = append(v.Rows, leasestore.Seen{Row: row, Tag: tag{is.layout, is.namespace.version, found.version, found.children}})
 	}
 	return v, nil
 }

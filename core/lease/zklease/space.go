@@ -51,45 +51,58 @@ func (p place) row(worker int64) string {
 func (r *register) Make(ctx context.Context, s leasestore.Space) error {
 	p := r.place(s)
 	for {
-		namespace, datacenter := r.get(ctx, p.namespace), r.get(ctx, p.datacenter)
-		n, err := namespace.wait(ctx)
-		if err != nil {
-			return err
-		}
-		d, err := datacenter.wait(ctx)
-		if err != nil {
-			return err
-		}
-		if !n.exists {
-			if err := r.make(ctx, p.namespace, encodeLayout(s.Layout)); err != nil {
-				return err
-			}
-			continue
-		}
-		layout, ok := decodeLayout(n.data)
-		if !ok {
-			return damage(p.namespace, n.data, layoutForm)
-		}
-		// The layout is written once, so that even an old read is right about it.
-		if layout != s.Layout {
-			return &leasestore.LayoutError{Namespace: s.Namespace, Stored: layout, Own: s.Layout}
-		}
-		if !d.exists {
-			if err := r.make(ctx, p.datacenter, meta{s.Workers, filling}.encode()); err != nil {
-				return err
-			}
-			continue
-		}
-		switch m, ok := decodeMeta(d.data); {
-		case !ok:
-			return damage(p.datacenter, d.data, metaForm)
-		case m.state == complete:
+		is, err := r.settings(ctx, p)()
+		switch {
+		case err != nil:
+		case !is.namespace.exists:
+			err = r.make(ctx, p.namespace, encodeLayout(s.Layout))
+		case is.layout != s.Layout: // it is written once, so that even an old read is right about it
+			err = &leasestore.LayoutError{Namespace: s.Namespace, Stored: is.layout, Own: s.Layout}
+		case !is.datacenter.exists:
+			err = r.make(ctx, p.datacenter, meta{s.Workers, filling}.encode())
+		case is.damaged != nil:
+			err = is.damaged
+		case is.state == complete:
 			return nil
 		default:
-			if err := r.fill(ctx, p, m.workers, d.version); err != nil {
-				return err
-			}
+			err = r.fill(ctx, p, is.workers, is.datacenter.version)
 		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// The settings of a space are what the znodes of its namespace and of its datacenter say.
+type settings struct {
+	namespace, datacenter node
+	layout                string
+	meta                        // zero if it is missing or damaged
+	damaged               error // of the datacenter
+}
+
+// settings asks for the settings of a space, and returns a function that waits for them. The error is
+// also that of a namespace that is damaged.
+func (r *register) settings(ctx context.Context, p place) func() (settings, error) {
+	namespace, datacenter := r.get(ctx, p.namespace), r.get(ctx, p.datacenter)
+	return func() (is settings, err error) {
+		if is.namespace, err = namespace.wait(ctx); err != nil {
+			return is, err
+		}
+		if is.datacenter, err = datacenter.wait(ctx); err != nil || !is.namespace.exists {
+			return is, err
+		}
+		var ok bool
+		if is.layout, ok = decodeLayout(is.namespace.data); !ok {
+			return is, damage(p.namespace, is.namespace.data, layoutForm)
+		}
+		if !is.datacenter.exists {
+			return is, nil
+		}
+		if is.meta, ok = decodeMeta(is.datacenter.data); !ok {
+			is.meta, is.damaged = meta{}, damage(p.datacenter, is.datacenter.data, metaForm)
+		}
+		return is, nil
 	}
 }
 
