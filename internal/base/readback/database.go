@@ -118,30 +118,12 @@ func sqliteList(l *list, values []any) {
 
 // jsonArray returns texts and integers as a JSON array, or as one of arrays of width values.
 func jsonArray(values []any, width int) string {
-	b := append(make([]byte, 0, 32*len(values)), '[')
-	for n, v := range values {
-		if n > 0 {
-			b = append(b, ',')
-		}
-		if width > 1 && n%width == 0 {
-			b = append(b, '[')
-		}
-		switch v := v.(type) {
-		case int64:
-			b = strconv.AppendInt(b, v, 10)
-		case string:
-			if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c == '"' || c == '\\' }) {
-				escaped, _ := json.Marshal(v) // of a string: no error
-				b = append(b, escaped...)
-			} else { // as nearly all are
-				b = append(append(append(b, '"'), v...), '"')
-			}
-		}
-		if width > 1 && n%width == width-1 {
-			b = append(b, ']')
-		}
+	var list any = values
+	if width > 1 {
+		list = slices.Collect(slices.Chunk(values, width))
 	}
-	return string(append(b, ']'))
+	text, _ := json.Marshal(list) // of texts and integers: no error
+	return string(text)
 }
 
 var postgreSQL = database{

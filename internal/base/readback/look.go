@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"database/sql"
 	"database/sql/driver"
-	"fmt"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -99,14 +98,8 @@ func (f *finder) each(t *Text, list []int, found foundFunc) error {
 
 // keep returns a stored row for foundFunc.
 func (f *finder) keep(values []any) (stored []any, err error) {
-	n := len(f.Columns) + 1
-	if len(f.buffer) < n {
-		f.buffer = make([]any, min(256, f.rows.Len())*n)
-	}
-	stored, f.buffer = f.buffer[:n:n], f.buffer[n:]
-	copy(stored, values[:n-1])
-	stored[n-1], err = f.Key(stored[0])
-	return stored, err
+	key, err := f.Key(values[0])
+	return slices.Concat(values, []any{key}), err
 }
 
 // only returns what stands before the table in a look for rows that the upsert met.
@@ -177,20 +170,13 @@ func (f *finder) byKey(list []int) (rest []int, err error) {
 	return rest, nil
 }
 
-// sorted returns keys in order, for the index and for readers of logs, and each once.
+// sorted returns keys, all of one type, in order, for the index and for readers of logs, and each once.
 func sorted(keys []any) []any {
 	slices.SortFunc(keys, func(a, b any) int {
-		switch a := a.(type) {
-		case int64:
-			if b, ok := b.(int64); ok {
-				return cmp.Compare(a, b)
-			}
-		case string:
-			if b, ok := b.(string); ok {
-				return cmp.Compare(a, b)
-			}
+		if a, number := a.(int64); number {
+			return cmp.Compare(a, b.(int64))
 		}
-		return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
+		return cmp.Compare(a.(string), b.(string))
 	})
 	return slices.Compact(keys)
 }

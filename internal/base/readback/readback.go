@@ -44,7 +44,7 @@ type Update struct {
 // Rows are the rows that a statement has sent.
 type Rows interface {
 	Len() int
-	// Key returns the key of a row as it was sent, an int64 or a string, or nil if it is not known,
+	// Key returns the key of a row as it was sent, an int64 in all rows or a string, or nil if it is not known,
 	// and whether it is fresh: the program has assigned it, and no other row has it.
 	Key(row int) (key any, fresh bool)
 	// Value returns what a row has sent for a column.
@@ -117,7 +117,6 @@ type finder struct {
 	shared    map[any]bool   // keys of the caller that different rows have
 	ambiguous map[int][2]any // the rows that equal several stored rows, and the keys of two of these
 	listed    *table         // see catalog
-	buffer    []any          // for the next rows that are read
 }
 
 // share notes the keys of the caller that several rows have, unless these rows are equal in all
@@ -228,13 +227,6 @@ func (f *finder) byTarget(rest []int, all int) (unresolved []int, err error) {
 	if !hidden {
 		all := slices.Concat(targets, further)
 		compared, incomparable = f.partition(remaining, all)
-		compared = slices.DeleteFunc(compared, func(i int) bool {
-			unsure := f.incomparableIn(i, all)
-			if unsure {
-				incomparable = append(incomparable, i)
-			}
-			return unsure
-		})
 		if unmatched, ambiguous, err = f.byUnique(compared, targets); err != nil {
 			return nil, err
 		}
@@ -460,19 +452,19 @@ func (f *finder) incomparable(i int, key *Key) (why *Found) {
 }
 
 // partition divides list into rows whose values in all columns of targets and their conditions are
-// known, and the others, of which nobody knows whether they have met a stored row: the database has
-// filled a column. A fresh row is here because it was not inserted, so it is one that the target
-// covers.
-func (f *finder) partition(list []int, targets []Key) (known, filled []int) {
+// known and can be compared, and the others, of which nobody knows whether they have met a stored row:
+// the database has filled a column, say. A fresh row is here because it was not inserted, so it is one
+// that the target covers.
+func (f *finder) partition(list []int, targets []Key) (known, unsure []int) {
 	tested := f.testedBy(targets)
 	for _, i := range list {
-		if f.filled(i, targets, tested) {
-			filled = append(filled, i)
+		if f.filled(i, targets, tested) || f.incomparableIn(i, targets) {
+			unsure = append(unsure, i)
 		} else {
 			known = append(known, i)
 		}
 	}
-	return known, filled
+	return known, unsure
 }
 
 func (f *finder) filled(i int, targets []Key, tested [][]string) bool {
