@@ -73,12 +73,7 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 	case db.Error != nil:
 		return db.Error
 	}
-	k := p.policy(db)
-	g, err := newGraph(ctx, db, p, func(s *schema.Schema) *plan {
-		s.Relationships.Mux.RLock()
-		defer s.Relationships.Mux.RUnlock()
-		return k.plan(s)
-	})
+	g, err := newGraph(ctx, db, &installation{plugin: p, policy: p.policy(db)})
 	if err != nil {
 		return err
 	}
@@ -95,26 +90,30 @@ func (p *Plugin) Assign(ctx context.Context, db *gorm.DB, value any) error {
 type graph struct {
 	ctx    context.Context
 	db     *gorm.DB
+	in     *installation
 	plugin *Plugin
-	planOf func(*schema.Schema) *plan // of a model whose relations are parsed
 	models map[*schema.Schema]*graphModel
 	rows   []graphRow // in the order in which they were found
 	at     map[identity]int
-	edges  []edge
 
 	sharding
 }
 
-func newGraph(ctx context.Context, db *gorm.DB, p *Plugin, planOf func(*schema.Schema) *plan) (*graph, error) {
-	g := &graph{ctx: ctx, db: db, plugin: p, planOf: planOf, models: map[*schema.Schema]*graphModel{}, at: map[identity]int{}}
-	if !p.supply.Sharded() {
+func newGraph(ctx context.Context, db *gorm.DB, in *installation) (*graph, error) {
+	g := &graph{ctx: ctx, db: db, in: in, plugin: in.plugin, models: map[*schema.Schema]*graphModel{}, at: map[identity]int{}}
+	if !g.plugin.supply.Sharded() {
 		return g, nil
 	}
 	var err error
-	if g.wish, err = p.supply.Wish(ctx); err != nil {
+	if g.wish, err = g.plugin.supply.Wish(ctx); err != nil {
 		return nil, fmt.Errorf("gormplugin: the context: %w", err)
 	}
 	return g, nil
+}
+
+// planOf returns the plan of a model whose relations are parsed.
+func (g *graph) planOf(s *schema.Schema) *plan {
+	return g.in.modelOf(s, g.db.NamingStrategy).plan()
 }
 
 // A graphRow is an addressable struct and the first way that leads to it.
@@ -124,8 +123,7 @@ type graphRow struct {
 	from   int // the row from which it was found; -1 for none
 	by     *relation
 	index  int // in a slice; -1 for none
-
-	first, last int // the edges to its parents, see edge.next; -1 for none
+	edges  []edge
 }
 
 // An identity tells structs apart, since a struct and its first field have one address.
@@ -134,27 +132,19 @@ type identity struct {
 	model   *graphModel
 }
 
-// An edge says that child refers to parent. The edges of a child are a list.
+// An edge says that a row refers to parent.
 type edge struct {
-	parent, child int
-	by            *relation
-	next          int // the next edge of child; -1 for none
+	parent int
+	by     *relation
 }
 
 // connect adds the edge of a relation, which is not many-to-many, from row from to row to.
 func (g *graph) connect(from, to int, by *relation) {
-	e := edge{parent: from, child: to, by: by, next: -1}
+	parent, child := from, &g.rows[to]
 	if by.Type == schema.BelongsTo {
-		e.parent, e.child = to, from
+		parent, child = to, &g.rows[from]
 	}
-	child := &g.rows[e.child]
-	if child.last < 0 {
-		child.first = len(g.edges)
-	} else {
-		g.edges[child.last].next = len(g.edges)
-	}
-	child.last = len(g.edges)
-	g.edges = append(g.edges, e)
+	child.edges = append(child.edges, edge{parent, by})
 }
 
 // A graphModel is a model of the graph.
@@ -216,8 +206,8 @@ func (g *graph) assign() error {
 // it. This holds for every row that is not in a circle with its parent.
 func (g *graph) order() []int {
 	return roworder.ParentsFirst(len(g.rows), func(row int, yield func(parent int)) {
-		for e := g.rows[row].first; e >= 0; e = g.edges[e].next {
-			yield(g.edges[e].parent)
+		for _, e := range g.rows[row].edges {
+			yield(e.parent)
 		}
 	})
 }
@@ -236,12 +226,11 @@ func (g *graph) link(order []int) error {
 			// A belongs-to is copied after a has-one or has-many, as in GORM, which saves
 			// what a row belongs to just before the row.
 			for _, last := range []bool{false, true} {
-				for n := g.rows[i].first; n >= 0; n = g.edges[n].next {
-					e := &g.edges[n]
+				for _, e := range g.rows[i].edges {
 					if (e.by.Type == schema.BelongsTo) != last || (turn[e.parent] > turn[i]) != late {
 						continue
 					}
-					if err := g.linkEdge(e); err != nil {
+					if err := g.linkEdge(i, e); err != nil {
 						return err
 					}
 				}
@@ -251,11 +240,11 @@ func (g *graph) link(order []int) error {
 	return nil
 }
 
-// linkEdge sets the foreign keys of a child to the key of its parent.
-func (g *graph) linkEdge(e *edge) error {
-	parent, child := row{fields: g.rows[e.parent].fields}, row{fields: g.rows[e.child].fields}
-	for i := range e.by.foreignKeys {
-		fk := &e.by.foreignKeys[i]
+// linkEdge sets the foreign keys of row i to the key of the parent.
+func (g *graph) linkEdge(i int, e edge) error {
+	parent, child := row{fields: g.rows[e.parent].fields}, row{fields: g.rows[i].fields}
+	for k := range e.by.foreignKeys {
+		fk := &e.by.foreignKeys[k]
 		if fk.key.field == nil && !e.by.known(g.ctx, parent) {
 			continue
 		}

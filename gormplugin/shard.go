@@ -385,7 +385,7 @@ func (in *installation) place(db *gorm.DB, v reflect.Value, update bool) error {
 		}
 	}
 	in.model(stmt) // and its relations are parsed
-	g, err := newGraph(stmt.Context, db, in.plugin, func(s *schema.Schema) *plan { return in.modelOf(s, db.NamingStrategy).plan() })
+	g, err := newGraph(stmt.Context, db, in)
 	if err != nil {
 		return err
 	}
@@ -442,7 +442,7 @@ func (g *graph) rowsIn(s *schema.Schema, v reflect.Value) (list []int, err error
 		if again {
 			return nil, nil
 		}
-		g.rows, g.routes, g.edges, g.chosen = nil, nil, nil, nil
+		g.rows, g.routes, g.chosen = nil, nil, nil
 		clear(g.at)
 		if err := g.walk(g.value, g.of); err != nil {
 			return nil, err

@@ -130,7 +130,6 @@ func (g *graph) add(r graphRow) error {
 	if !ok {
 		i = len(g.rows)
 		g.at[key] = i
-		r.first, r.last = -1, -1
 		g.rows = append(g.rows, r)
 	}
 	if r.by != nil && r.by.Type != schema.Many2Many {
