@@ -234,9 +234,7 @@ func (c *Config) numbers() int {
 	if c.Workers == nil {
 		return 1 << c.Layout.WorkerBits
 	}
-	different := slices.Clone(c.Workers)
-	slices.Sort(different)
-	return len(slices.Compact(different))
+	return len(slices.Compact(slices.Sorted(slices.Values(c.Workers))))
 }
 
 // resolveWindow resolves the window and the loss guard.

@@ -1,12 +1,10 @@
 package sqlrow
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/snowkey/snowkey/internal/base/dialect"
@@ -48,16 +46,14 @@ func schemas(ctx context.Context, e dialect.Executor, d dialect.Dialect, table s
 // Visible returns the schema in which a connection finds a table, or else the one in which it would
 // create it.
 func Visible(all []Schema) (home string, ok bool) {
-	path := slices.DeleteFunc(slices.Clone(all), func(s Schema) bool { return s.Path == 0 })
-	if len(path) == 0 {
-		return "", false
-	}
-	return slices.MinFunc(path, func(a, b Schema) int {
-		if a.Has != b.Has {
-			return map[bool]int{true: -1, false: 1}[a.Has]
+	var best Schema
+	for _, s := range all {
+		better := !ok || s.Has && !best.Has || s.Has == best.Has && s.Path < best.Path
+		if s.Path > 0 && better {
+			best, ok = s, true
 		}
-		return cmp.Compare(a.Path, b.Path)
-	}).Name, true
+	}
+	return best.Name, ok
 }
 
 // Home is [Visible] for statements with the schema. The error says what is wrong with it.
