@@ -1,6 +1,7 @@
 package coretest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -106,13 +107,7 @@ func (g *Generator) Fill(ctx context.Context, ids []types.Snowflake) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err := ctx.Err()
-	if err == nil {
-		err = g.wrong
-	}
-	if err == nil {
-		err = g.fail
-	}
+	err := cmp.Or(ctx.Err(), g.wrong, g.fail)
 	if err == nil {
 		err = g.fill(ctx, ids)
 	}

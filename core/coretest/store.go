@@ -93,22 +93,18 @@ func (s *Store) EndLeases() {
 }
 
 // Claim implements [leasestore.Store].
-func (s *Store) Claim(ctx context.Context, c leasestore.Claim) (reply leasestore.Reply, err error) {
-	err = s.call(ctx, "claim", func() error {
+func (s *Store) Claim(ctx context.Context, c leasestore.Claim) (leasestore.Reply, error) {
+	return call(ctx, s, "claim", func() (leasestore.Reply, error) {
 		s.claiming.Lock() // no other claim may find the same row
-		reply, err = leasestore.FromRegister(leastFirst{s}).Claim(ctx, c)
+		reply, err := leasestore.FromRegister(leastFirst{s}).Claim(ctx, c)
 		s.claiming.Unlock()
 		if err == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.spaces[c.Space] = true
 		}
-		return err
+		return reply, err
 	})
-	if err != nil {
-		return leasestore.Reply{}, err
-	}
-	return reply, nil
 }
 
 // leastFirst finds only the free row with the smallest worker number, which makes tests
@@ -126,24 +122,19 @@ func (l leastFirst) Find(ctx context.Context, s leasestore.Space, h leasestore.H
 }
 
 // Renew implements [leasestore.Store].
-func (s *Store) Renew(ctx context.Context, r leasestore.Renewal) (reply leasestore.Reply, err error) {
-	err = s.call(ctx, "renew", func() error {
-		reply, err = s.Memory.Renew(ctx, r)
-		return err
-	})
-	if err != nil {
-		return leasestore.Reply{}, err
-	}
-	return reply, nil
+func (s *Store) Renew(ctx context.Context, r leasestore.Renewal) (leasestore.Reply, error) {
+	return call(ctx, s, "renew", func() (leasestore.Reply, error) { return s.Memory.Renew(ctx, r) })
 }
 
 // Release implements [leasestore.Store].
 func (s *Store) Release(ctx context.Context, r leasestore.Release) error {
-	return s.call(ctx, "release", func() error { return s.Memory.Release(ctx, r) })
+	_, err := call(ctx, s, "release", func() (struct{}, error) { return struct{}{}, s.Memory.Release(ctx, r) })
+	return err
 }
 
-// call runs an operation with the failures that the test has asked for.
-func (s *Store) call(ctx context.Context, name string, operation func() error) error {
+// call runs an operation with the failures that the test has asked for. There is no reply beside an error.
+func call[T any](ctx context.Context, s *Store, name string, operation func() (T, error)) (T, error) {
+	var none T
 	s.mu.Lock()
 	fail, lost, delay := s.fail, s.lost, s.delay
 	s.mu.Unlock()
@@ -153,17 +144,18 @@ func (s *Store) call(ctx context.Context, name string, operation func() error) e
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return fmt.Errorf("coretest: %s: %w", name, ctx.Err())
+			return none, fmt.Errorf("coretest: %s: %w", name, ctx.Err())
 		}
 	}
 	if fail != nil {
-		return fmt.Errorf("coretest: %s: %w", name, fail)
+		return none, fmt.Errorf("coretest: %s: %w", name, fail)
 	}
-	if err := operation(); err != nil {
-		return err
+	reply, err := operation()
+	if err == nil && lost != nil {
+		err = fmt.Errorf("coretest: %s: %w", name, lost)
 	}
-	if lost != nil {
-		return fmt.Errorf("coretest: %s: %w", name, lost)
+	if err != nil {
+		return none, err
 	}
-	return nil
+	return reply, nil
 }

@@ -3,6 +3,8 @@ package feed
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"strconv"
@@ -76,62 +78,55 @@ func (f *Feed) stored(ctx context.Context, q querier) (r stored, err error) {
 // up to a position. It returns an error that matches ErrWentBack if the database has gone back, now
 // or before, and no call has acknowledged it.
 func (f *Feed) raise(ctx context.Context, s session, key, read types.Snowflake) (after types.Snowflake, err error) {
-	tx, err := f.fence.begin(ctx, s)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	r, err := f.stored(ctx, tx)
-	if err != nil {
-		return 0, err
-	}
-	set := func(row int64, to types.Snowflake) error {
-		_, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = %d WHERE feed = %d", f.readers, to, row))
-		return err
-	}
-	insert := func(row int64, to types.Snowflake) error {
-		_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s VALUES (%d, %d)", f.readers, row, to))
-		return err
-	}
-	if r.back == 0 {
-		ahead := f.wentBack(r)
-		if ahead == 0 && read >= max(cmp.Or(r.given, r.acknowledged), 1) {
-			// A position that was never read must not stop the other readers.
-			if read >= key || r.given == 0 && (read < r.newest || r.newest == 0) {
-				return 0, fmt.Errorf("%w, or the reader %q never got to the position %d: the database has given it keys below %d, and no reader any from %d on; a reader that is new and begins there calls Horizon with 0 first, until it returns a greater key",
-					ErrWentBack, f.config.Reader, read, r.given, r.newest)
-			}
-			ahead = read
+	var r stored
+	again := false
+	err = f.within(ctx, s, func(tx *sql.Tx) error {
+		set := func(row int64, to types.Snowflake) error {
+			_, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = %d WHERE feed = %d", f.readers, to, row))
+			return err
 		}
-		if ahead != 0 {
-			// The sequence of PostgreSQL is raised for good before the commit, so this is before that.
-			if err := set(backRow, r.from(ahead)); err != nil {
-				return 0, err
-			}
-			if err := tx.Commit(); err != nil {
-				return 0, err
-			}
-			return f.raise(ctx, s, key, read)
+		insert := func(row int64, to types.Snowflake) error {
+			_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s VALUES (%d, %d)", f.readers, row, to))
+			return err
 		}
-	}
-	if after, err = f.fence.raise(ctx, tx, max(key, r.newest)); err != nil {
+		if r, err = f.stored(ctx, tx); err != nil {
+			return err
+		}
+		if r.back == 0 {
+			ahead := f.wentBack(r)
+			if ahead == 0 && read >= max(cmp.Or(r.given, r.acknowledged), 1) {
+				// A position that was never read must not stop the other readers.
+				if read >= key || r.given == 0 && (read < r.newest || r.newest == 0) {
+					return fmt.Errorf("%w, or the reader %q never got to the position %d: the database has given it keys below %d, and no reader any from %d on; a reader that is new and begins there calls Horizon with 0 first, until it returns a greater key",
+						ErrWentBack, f.config.Reader, read, r.given, r.newest)
+				}
+				ahead = read
+			}
+			if ahead != 0 {
+				// The sequence of PostgreSQL is raised for good before the commit, so this is before that.
+				again = true
+				return set(backRow, r.from(ahead))
+			}
+		}
+		if after, err = f.fence.raise(ctx, tx, max(key, r.newest)); err != nil {
+			return err
+		}
+		if r.own != 0 {
+			err = set(f.row, after)
+		} else if _, err = tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE feed >= %d AND closed < %d", f.readers, firstFeed, f.dayBefore(after))); err == nil {
+			err = insert(f.row, after)
+		}
+		if err == nil && !r.named {
+			err = insert(f.reader, 0)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
 		return 0, err
-	}
-	if r.own != 0 {
-		err = set(f.row, after)
-	} else if _, err = tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM %s WHERE feed >= %d AND closed < %d", f.readers, firstFeed, f.dayBefore(after))); err == nil {
-		err = insert(f.row, after)
-	}
-	if err == nil && !r.named {
-		err = insert(f.reader, 0)
-	}
-	if err == nil {
-		err = tx.Commit()
-	}
-	if err != nil {
-		return 0, err
-	}
-	if r.back != 0 {
+	case again:
+		return f.raise(ctx, s, key, read)
+	case r.back != 0:
 		f.known = known{} // it begins anew when that is acknowledged
 		return 0, fmt.Errorf("%w: compare the rows of %s from the key %d on with what was read, then call Acknowledge", ErrWentBack, f.name, r.back)
 	}
@@ -139,17 +134,25 @@ func (f *Feed) raise(ctx context.Context, s session, key, read types.Snowflake) 
 	return after, nil
 }
 
-// give notes that the reader is given the horizon.
-func (f *Feed) give(ctx context.Context, s session) error {
+// within commits what do writes, or nothing on an error.
+func (f *Feed) within(ctx context.Context, s session, do func(tx *sql.Tx) error) error {
 	tx, err := f.fence.begin(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = %d WHERE feed = %d AND closed < %[2]d", f.readers, f.horizon, f.reader)); err != nil {
+	if err := do(tx); err != nil {
 		return err
 	}
 	return tx.Commit()
+}
+
+// give notes that the reader is given the horizon.
+func (f *Feed) give(ctx context.Context, s session) error {
+	return f.within(ctx, s, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = %d WHERE feed = %d AND closed < %[2]d", f.readers, f.horizon, f.reader))
+		return err
+	})
 }
 
 // wentBack returns the key to which the fence has gone back since the last call, or 0.
@@ -193,32 +196,26 @@ func (f *Feed) WentBack(ctx context.Context) (from types.Snowflake, err error) {
 // positions. Another key gives a [*core.ValueError], because the database may have gone back again.
 func (f *Feed) Acknowledge(ctx context.Context, from types.Snowflake) error {
 	s, err := f.session(ctx)
-	if err != nil {
-		return fmt.Errorf("feed: Acknowledge: %w", err)
-	}
-	defer func() { _ = s.Close() }() // it goes back to the pool
-	tx, err := f.fence.begin(ctx, s)
-	if err != nil {
-		return fmt.Errorf("feed: Acknowledge: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	r, err := f.stored(ctx, tx)
-	switch {
-	case err != nil:
-		return fmt.Errorf("feed: Acknowledge: %w", err)
-	case from == 0 || from != r.back:
-		want := r.back.String() + ", to which the database has gone back"
-		if r.back == 0 {
-			want = "no call: the database has not gone back, or somebody has acknowledged it"
-		}
-		return &core.ValueError{Package: "feed", Name: "from", Value: from.String(), Want: want}
-	}
-	_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = CASE WHEN feed = %d THEN %d ELSE 0 END WHERE feed < %d", f.readers, acknowledgedRow, r.newest, firstFeed))
 	if err == nil {
-		err = tx.Commit()
+		defer func() { _ = s.Close() }() // it goes back to the pool
+		err = f.within(ctx, s, func(tx *sql.Tx) error {
+			r, err := f.stored(ctx, tx)
+			if err != nil {
+				return err
+			}
+			if from == 0 || from != r.back {
+				want := r.back.String() + ", to which the database has gone back"
+				if r.back == 0 {
+					want = "no call: the database has not gone back, or somebody has acknowledged it"
+				}
+				return &core.ValueError{Package: "feed", Name: "from", Value: from.String(), Want: want}
+			}
+			_, err = tx.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET closed = CASE WHEN feed = %d THEN %d ELSE 0 END WHERE feed < %d", f.readers, acknowledgedRow, r.newest, firstFeed))
+			return err
+		})
 	}
-	if err != nil {
-		return fmt.Errorf("feed: Acknowledge: %w", err)
+	if err == nil || errors.As(err, new(*core.ValueError)) {
+		return err
 	}
-	return nil
+	return fmt.Errorf("feed: Acknowledge: %w", err)
 }
