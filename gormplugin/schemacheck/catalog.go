@@ -161,12 +161,12 @@ func (c *checker) describe(name, quoted string) (*table, error) {
 	return t, err
 }
 
-// load returns a table by the name in a model, or nil if there is none.
-func (c *checker) load(name string) (*table, error) {
+// load returns a table by the name in a model or by its ID, or nil if there is none.
+func (c *checker) load(name, quoted string) (*table, error) {
 	if t, ok := c.tables[name]; ok {
 		return t, nil
 	}
-	t, err := c.describe(name, c.quoteTable(name))
+	t, err := c.describe(name, quoted)
 	if err != nil {
 		return nil, err
 	}
@@ -190,24 +190,14 @@ func (p place) String() string { return p.name + "." + p.col.Name }
 
 // place returns a column of a table by its ID.
 func (c *checker) place(id, column string) (p place, err error) {
-	if p.table = c.tables[id]; p.table == nil {
-		if p.table, err = c.describe(id, c.quoteID(id)); err != nil {
-			return place{}, err
-		}
-		c.tables[id] = p.table
+	quoted := id // by the catalog
+	if !c.database.quotedIDs {
+		quoted = c.quoteTable(id)
 	}
-	if p.table != nil {
+	if p.table, err = c.load(id, quoted); p.table != nil {
 		p.col = p.column(column)
 	}
-	return p, nil
-}
-
-// quoteID quotes the ID of a table, unless the catalog has quoted it.
-func (c *checker) quoteID(id string) string {
-	if c.database.quotedIDs {
-		return id
-	}
-	return c.quoteTable(id)
+	return p, err
 }
 
 // A foreignKey is a pair of columns that a foreign key of the database binds. A foreign key

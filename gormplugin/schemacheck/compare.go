@@ -4,7 +4,7 @@ import "slices"
 
 // resolve finds the table of w, and the type that its column should have.
 func (c *checker) resolve(w *wantedColumn) (err error) {
-	if w.in, err = c.load(w.table()); err != nil || w.in == nil {
+	if w.in, err = c.load(w.table(), c.quoteTable(w.table())); err != nil || w.in == nil {
 		return err
 	}
 	w.target = w.in.number
@@ -34,7 +34,7 @@ func (c *checker) signOf(w *wantedColumn) (unsigned, signed bool, err error) {
 		unsigned = isUnsigned(key)
 		return unsigned, !unsigned, nil
 	}
-	t, err := c.load(key.Schema.Table)
+	t, err := c.load(key.Schema.Table, c.quoteTable(key.Schema.Table))
 	if err != nil || t == nil {
 		return false, false, err
 	}
