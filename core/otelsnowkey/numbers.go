@@ -33,42 +33,28 @@ func (n numbers) observe(o metric.Observer, held, usage, limit int64, fetches, f
 	o.ObserveInt64(n.failures, int64(failures), of)
 }
 
-// segments are the instruments of Allocators.
-type segments struct {
-	numbers
-	given                             []attribute.KeyValue
-	databaseFetches, databaseFailures metric.Int64ObservableCounter
-}
-
-func newSegments(m *maker, given []attribute.KeyValue) segments {
-	return segments{
-		numbers:          newNumbers(m, "snowkey.segment"),
-		given:            given,
-		databaseFetches:  m.counter("snowkey.segment.database.fetches", "{fetch}", "Fetches from one of several databases that brought numbers."),
-		databaseFailures: m.counter("snowkey.segment.database.failures", "{failure}", "Fetches from one of several databases that failed."),
+// newSegments returns the observation of Allocators.
+func newSegments(m *maker, given []attribute.KeyValue) func(metric.Observer, segment.Stats) {
+	var (
+		numbers  = newNumbers(m, "snowkey.segment")
+		fetches  = m.counter("snowkey.segment.database.fetches", "{fetch}", "Fetches from one of several databases that brought numbers.")
+		failures = m.counter("snowkey.segment.database.failures", "{failure}", "Fetches from one of several databases that failed.")
+	)
+	return func(o metric.Observer, s segment.Stats) {
+		tag := attribute.String("snowkey.segment.tag", s.Tag)
+		numbers.observe(o, s.Held, s.Max, s.Last, s.Fetches, s.Failures, with(given, tag))
+		for n, d := range s.Databases {
+			of := with(given, tag, attribute.Int("snowkey.segment.database.index", n+1))
+			o.ObserveInt64(fetches, int64(d.Fetches), of)
+			o.ObserveInt64(failures, int64(d.Failures), of)
+		}
 	}
 }
 
-func (i segments) observe(o metric.Observer, s segment.Stats) {
-	tag := attribute.String("snowkey.segment.tag", s.Tag)
-	i.numbers.observe(o, s.Held, s.Max, s.Last, s.Fetches, s.Failures, with(i.given, tag))
-	for n, d := range s.Databases {
-		of := with(i.given, tag, attribute.Int("snowkey.segment.database.index", n+1))
-		o.ObserveInt64(i.databaseFetches, int64(d.Fetches), of)
-		o.ObserveInt64(i.databaseFailures, int64(d.Failures), of)
+// newCounters returns the observation of Counters.
+func newCounters(m *maker, given []attribute.KeyValue) func(metric.Observer, serial.Stats) {
+	numbers := newNumbers(m, "snowkey.serial")
+	return func(o metric.Observer, s serial.Stats) {
+		numbers.observe(o, s.Held, s.Max, s.Last, s.Fetches, s.Failures, with(given, attribute.String("snowkey.serial.series", s.Series)))
 	}
-}
-
-// counters are the instruments of Counters.
-type counters struct {
-	numbers
-	given []attribute.KeyValue
-}
-
-func newCounters(m *maker, given []attribute.KeyValue) counters {
-	return counters{newNumbers(m, "snowkey.serial"), given}
-}
-
-func (i counters) observe(o metric.Observer, s serial.Stats) {
-	i.numbers.observe(o, s.Held, s.Max, s.Last, s.Fetches, s.Failures, with(i.given, attribute.String("snowkey.serial.series", s.Series)))
 }

@@ -62,11 +62,11 @@ func (c Config) observers(provider metric.MeterProvider) ([]func(metric.Observer
 		list = append(list, observeGenerator(m, c.Generator, c.Attributes))
 	}
 	if c.Set != nil || len(c.Allocators) > 0 {
-		segments := newSegments(m, c.Attributes)
+		observe := newSegments(m, c.Attributes)
 		if c.Set != nil {
 			list = append(list, func(o metric.Observer) {
 				for _, s := range c.Set.Stats() {
-					segments.observe(o, s)
+					observe(o, s)
 				}
 			})
 		}
@@ -74,16 +74,16 @@ func (c Config) observers(provider metric.MeterProvider) ([]func(metric.Observer
 			if a == nil {
 				return nil, nil, invalid(fmt.Sprintf("Config.Allocators[%d]", i), "nil", "an Allocator")
 			}
-			list = append(list, func(o metric.Observer) { segments.observe(o, a.Stats()) })
+			list = append(list, func(o metric.Observer) { observe(o, a.Stats()) })
 		}
 	}
 	if len(c.Counters) > 0 {
-		counters := newCounters(m, c.Attributes)
+		observe := newCounters(m, c.Attributes)
 		for i, counter := range c.Counters {
 			if counter == nil {
 				return nil, nil, invalid(fmt.Sprintf("Config.Counters[%d]", i), "nil", "a Counter")
 			}
-			list = append(list, func(o metric.Observer) { counters.observe(o, counter.Stats()) })
+			list = append(list, func(o metric.Observer) { observe(o, counter.Stats()) })
 		}
 	}
 	if len(list) == 0 {
