@@ -320,7 +320,7 @@ func eachReaderLearns(s *scene, first string, lived bool) {
 	if got, err := a.WentBack(s.Context()); got != 0 || err != nil {
 		s.Errorf("WentBack() after Acknowledge = %d, %v; want 0", got, err)
 	}
-	if err := a.Acknowledge(s.Context(), from); !errors.As(err, &bad) {
+	if err := a.Acknowledge(s.Context(), from); !errors.As(err, &bad) || err != error(bad) {
 		s.Errorf("Acknowledge() twice = %v; want a ValueError", err)
 	}
 	all := []*feed.Feed{of("keys"), of("rows"), of("test"), s.reader("keys"), s.reader("new")}
