@@ -1,7 +1,8 @@
 // Package models finds the models of a program and their keys, by the conventions of GORM and by
 // the tags db of sqlx. It looks at types, so that it also reads models of packages without source.
 //
-// A struct is a model if a column has a tag gorm, or the tag db:"id"; if it has a method TableName;
+// A struct is a model if a column has a tag gorm, or the tag db:"id"; if it has an integer ID without
+// a tag db, and another field has one; if it has a method TableName;
 // if a model is embedded in it; if a call hands it to GORM, such as AutoMigrate, Create or Find,
 // also as an any of a variable, a list, a parameter or a result; or if an association of a model leads to it. A key needs no tag.
 package models
@@ -39,6 +40,14 @@ type Model struct {
 	Name    *types.TypeName
 	Columns []Column // those of embedded structs among them
 	Key     *Column  // the key that the database counts if it is an integer, or nil
+}
+
+// SQLX reports whether the key has a tag db, or other columns have one and none has a tag gorm.
+func (m *Model) SQLX() bool {
+	has := func(tag string) bool {
+		return slices.ContainsFunc(m.Columns, func(c Column) bool { return c.Tag.Get(tag) != "" })
+	}
+	return m.Key != nil && m.Key.Tag.Get("db") != "" || has("db") && !has("gorm")
 }
 
 // A Column is a field that is stored, or an association.
@@ -167,9 +176,13 @@ func evident(name *types.TypeName) bool {
 	if _, ok := name.Type().Underlying().(*types.Struct); !ok || name.IsAlias() {
 		return false
 	}
-	return HasMethod(name.Type(), "TableName") || slices.ContainsFunc(flatten(name.Type(), "", 0), func(c Column) bool {
+	all := flatten(name.Type(), "", 0)
+	// sqlx gives a field without a tag its name in lower case, so an ID beside fields with tags db needs none.
+	other := slices.ContainsFunc(all, func(c Column) bool { return c.Tag.Get("db") != "" })
+	return HasMethod(name.Type(), "TableName") || slices.ContainsFunc(all, func(c Column) bool {
 		_, tagged := c.Tag.Lookup("gorm")
-		return tagged || c.Tag.Get("db") == "id"
+		db, named := c.Tag.Lookup("db")
+		return tagged || db == "id" || other && !named && c.Column == "id" && c.Integer()
 	})
 }
 

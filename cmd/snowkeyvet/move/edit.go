@@ -131,7 +131,7 @@ func (f *edits) models() {
 		f.left(pos, "GORM gets a model here that the source does not show: if it has no tag, give its key the tag gorm:\"primaryKey\"")
 	}
 	for _, m := range f.Program.models.All {
-		if m.Key != nil && f.object(m.Key.Field).elem.isKey() && m.Key.Tag.Get("db") != "" {
+		if m.Key != nil && f.object(m.Key.Field).elem.isKey() && m.SQLX() {
 			f.left(m.Key.Field.Pos(), "rows of "+m.Name.Name()+" need a key before the insert: use sqlxhelper, or set it from the generator")
 		}
 	}

@@ -67,7 +67,7 @@ type conv struct {
 }
 
 // ErrNoModels is returned for a program in which no struct is a model.
-var ErrNoModels = errors.New("move: no struct of these packages is a model: none has a tag gorm, the tag db:\"id\", a method TableName, or a call that hands it to GORM; name all packages of the program, as ./... does")
+var ErrNoModels = errors.New("move: no struct of these packages is a model: none has a tag gorm, the tag db:\"id\", a field ID beside fields with tags db, a method TableName, or a call that hands it to GORM; name all packages of the program, as ./... does")
 
 // Load loads the packages of a program with their tests and finds its keys.
 func Load(dir string, patterns ...string) (*Program, error) {

@@ -93,6 +93,51 @@ func TestMoveFindsModelsThatOnlyCallsOfGORMShow(t *testing.T) {
 	golden(t, "chat", all.String())
 }
 
+const accounts = `// Package accounts has models whose key sqlx finds by the name of its field.
+package accounts
+
+import "time"
+
+type Account struct {
+	ID        int
+	Name      string
+	CreatedAt time.Time ` + "`" + `db:"created_at"` + "`" + `
+}
+
+type Store interface {
+	Find(id int) (*Account, error)
+	Lock(id int, minutes int) error
+}
+
+func locked(s Store, a *Account) error { return s.Lock(a.ID, 5) }
+
+// A Reply is no row.
+type Reply struct {
+	ID   int ` + "`" + `json:"id"` + "`" + `
+	Code int
+}
+`
+
+// sqlx finds the column of a field without a tag by its name.
+func TestMoveFindsModelsOfSQLXWhoseKeyHasNoTag(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example.com/accounts\n\ngo 1.25.0\n", "accounts.go": accounts} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := move.Load(dir, "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range p.Findings() {
+		fmt.Fprintf(&all, "%d: %s: %s\n", p.Fset.Position(f.Pos).Line, f.Category, f.Message)
+	}
+	golden(t, "accounts", all.String())
+}
+
 func TestProgramWithoutModelsIsAnErrorOfItsOwn(t *testing.T) {
 	if _, err := move.Load(copyOf(t, "chat"), "./gen"); !errors.Is(err, move.ErrNoModels) {
 		t.Errorf("Load() = %v; want ErrNoModels", err)
