@@ -104,6 +104,9 @@ func TestALostReplyIsOfARequestThatWasDone(t *testing.T) {
 		if !errors.Is(err, errAway) {
 			t.Errorf("Acquire() = %v; want %v", err, errAway)
 		}
+		if _, err := store.Renew(t.Context(), leasestore.Renewal{}); err == nil || errors.Is(err, errAway) {
+			t.Errorf("Renew() of no lease = %v; want its own error, because there is no reply to lose", err)
+		}
 		store.LoseReplies(nil)
 		gen, l := leased(t, store, lease.Config{})
 		defer closeGenerator(t, gen)
