@@ -54,13 +54,15 @@ func start[T any](ctx context.Context, what string, call func() (T, error)) pend
 // wait returns the result of the call, or the error of ctx if ctx ends first.
 func (p pending[T]) wait(ctx context.Context) (T, error) {
 	value, err := p.answer(ctx)
-	if err != nil {
-		err = fmt.Errorf("zklease: %s: %w", p.what, err)
-		if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) {
-			err = leasestore.Permanent(err)
-		}
+	if err == nil {
+		return value, nil
 	}
-	return value, err
+	err = fmt.Errorf("zklease: %s: %w", p.what, err)
+	if errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrInvalidACL) {
+		err = leasestore.Permanent(err)
+	}
+	var none T
+	return none, err
 }
 
 // A node is a znode as it was read.
