@@ -18,8 +18,8 @@
 //     internal/base/sqlrow/bind.go, internal/base/sqlrow/db.go: the table and its types, which schemas
 //     a connection looks into, how a transaction begins, how rows are read without one, which
 //     arguments become literals, what a lock means
-//   - core/keysql/column.go, core/keysql/text.go: which of its files writes the expressions, and the
-//     digits of a key. It alone has warehouses too, which are not Valid
+//   - core/keysql/column.go: which of its files writes the expressions. It alone has warehouses too,
+//     which are not Valid
 //   - core/keysql/functions.go, core/keysql/partitions.go, core/keysql/default.go,
 //     core/keysql/requirekey.go: which databases have functions, partitions, a source of keys, a
 //     trigger, and how each is declared
