@@ -32,7 +32,7 @@ const (
 // usable. It is immutable and safe for concurrent use.
 type Column struct {
 	dialect Dialect
-	syntax  syntax
+	syntax  *syntax
 	layout  core.Layout
 	name    string // quoted
 }
@@ -98,9 +98,9 @@ type bits struct{ right, low, middle string }
 var operators = bits{"%s >> %d", "%s & %d", "(%s >> %d) & %d"}
 
 // syntaxes has the databases, each with a file of its own.
-var syntaxes = map[Dialect]syntax{
-	SQLite: sqlite, PostgreSQL: postgreSQL, MySQL: mySQL,
-	DuckDB: duckDB, ClickHouse: clickHouse, BigQuery: bigQuery,
+var syntaxes = map[Dialect]*syntax{
+	SQLite: &sqlite, PostgreSQL: &postgreSQL, MySQL: &mySQL,
+	DuckDB: &duckDB, ClickHouse: &clickHouse, BigQuery: &bigQuery,
 }
 
 // Time returns the start of the key's tick, as core.Parts.Time: a timestamptz on PostgreSQL, a

@@ -48,8 +48,8 @@ func TestTheZoneOfTheEpochDoesNotMatter(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := keysql.New(dialect, elsewhere, "id")
-		if err != nil || got.Time() != want.Time() {
-			t.Errorf("%v: Time() = %s, %v; want %s", dialect, got.Time(), err, want.Time())
+		if err != nil || got != want {
+			t.Errorf("%v: New() = %+v, %v; want %+v", dialect, got, err, want)
 		}
 	}
 }
