@@ -94,7 +94,7 @@ type syntax struct {
 // bits takes the bits of a number: those from one on, the lowest ones by a mask, and others by both.
 type bits struct{ right, low, middle string }
 
-// operators are those of most databases.
+// operators is what most databases write.
 var operators = bits{"%s >> %d", "%s & %d", "(%s >> %d) & %d"}
 
 // syntaxes has the databases, each with a file of its own.

@@ -163,7 +163,7 @@ type Row struct {
 	Holder   string // the name of the process that holds it, for people: Claim.Holder
 }
 
-// next returns the row of the next epoch, which is nobody's.
+// next returns the row of the next epoch, without an owner.
 func (r *Row) next(nonce string, until Millis) Row {
 	return Row{Worker: r.Worker, Epoch: r.Epoch + 1, Nonce: nonce, Until: until, Renewals: r.Renewals + 1}
 }

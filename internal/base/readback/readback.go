@@ -452,9 +452,9 @@ func (f *finder) incomparable(i int, key *Key) (why *Found) {
 }
 
 // partition divides list into rows whose values in all columns of targets and their conditions are
-// known and can be compared, and the others, of which nobody knows whether they have met a stored row:
-// the database has filled a column, say. A fresh row is here because it was not inserted, so it is one
-// that the target covers.
+// known and can be compared, and the others, which may or may not have met a stored row: the database
+// has filled a column, say. A fresh row is here because it was not inserted, so it is one that the
+// target covers.
 func (f *finder) partition(list []int, targets []Key) (known, unsure []int) {
 	tested := f.testedBy(targets)
 	for _, i := range list {

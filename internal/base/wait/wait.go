@@ -41,8 +41,8 @@ func Cause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// For returns when done is closed, or the error of ctx if ctx ends first. If both have happened, done
-// counts.
+// For receives from done, such as when it is closed, or returns the error of ctx if ctx ends first. If
+// both have happened, done counts.
 func For(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
